@@ -209,7 +209,7 @@ func (c *Client) readDependencies(ctx context.Context, ref forge.Ref) error {
 func (c *Client) applyDependencies(r *repo, number int64, in []*gitea.Issue, updated time.Time, x *exchange) {
 	native := dependencies{of: updated, readAt: x.forgeBegan()}
 	for _, dep := range in {
-		if dep == nil || dep.Index == 0 || dep.Repository == nil {
+		if dep == nil || dep.Repository == nil {
 			native.hidden++
 			continue
 		}

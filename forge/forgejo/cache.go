@@ -114,8 +114,8 @@ func (c *Client) mentionedIn(in forge.Issue) []forge.Ref {
 
 // applyListed stores one entry of a list, which can contain both issues and pull requests.
 func (c *Client) applyListed(r *repo, in *gitea.Issue, began time.Time) {
-	if in == nil || in.Index == 0 {
-		return // the forge sends an empty entry for an item that it cannot load
+	if in == nil {
+		return // the forge cannot load this item
 	}
 	r.said.changedAt = later(r.said.changedAt, in.Updated)
 	if in.PullRequest == nil {
@@ -138,10 +138,12 @@ type listing struct {
 func (c *Client) applyFull(r *repo, open, changed listing) {
 	listed, newer := map[int64]bool{}, map[int64]bool{}
 	for _, in := range changed.items {
-		c.applyListed(r, in, changed.began)
-		if in != nil {
-			listed[in.Index], newer[in.Index] = true, true
+		if in == nil {
+			listed[0] = true
+			continue
 		}
+		c.applyListed(r, in, changed.began)
+		listed[in.Index], newer[in.Index] = true, true
 	}
 	for _, in := range open.items {
 		if in == nil {

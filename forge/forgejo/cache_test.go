@@ -87,6 +87,22 @@ func TestPrune(t *testing.T) {
 	has(minute(4).Add(keepEnded))
 }
 
+// TestUnloadable: an entry that the forge cannot load can be any item, so no item counts as deleted then.
+func TestUnloadable(t *testing.T) {
+	one := []*gitea.Issue{nil}
+	for name, tc := range map[string]struct {
+		open, changed []*gitea.Issue
+		want          int
+	}{"neither": {nil, nil, 0}, "open": {one, nil, 1}, "changed": {nil, one, 1}} {
+		c, r := cacheOf(t)
+		c.applyListed(r, listed(1, "open", false), minute(1))
+		c.applyFull(r, listing{tc.open, minute(2)}, listing{tc.changed, minute(3)})
+		if len(r.issues) != tc.want {
+			t.Errorf("%s: %d issues, want %d", name, len(r.issues), tc.want)
+		}
+	}
+}
+
 func TestWantsBlockers(t *testing.T) {
 	c, r := cacheOf(t)
 	c.applyListedPull(r, &gitea.Issue{

@@ -91,7 +91,7 @@ func (c *Client) Blockers(ctx context.Context, ref forge.Ref) (all []forge.Block
 
 // blockerOf converts an entry of a list of dependencies. applyDependencies describes hidden entries.
 func (c *Client) blockerOf(dep *gitea.Issue) forge.Blocker {
-	if dep == nil || dep.Index == 0 || dep.Repository == nil {
+	if dep == nil || dep.Repository == nil {
 		return forge.Blocker{State: forge.BlockerUnreadable}
 	}
 	ref := c.canonical(forge.Ref{Repo: dep.Repository.FullName, Number: dep.Index})

@@ -94,7 +94,7 @@ func (c *Client) readColdPulls(ctx context.Context, r *repo) error {
 		}
 		c.mu.Lock()
 		for _, in := range all {
-			if in != nil && in.Index != 0 {
+			if in != nil {
 				c.applyDetails(r, in, x)
 			}
 		}

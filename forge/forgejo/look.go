@@ -166,7 +166,10 @@ func (c *Client) lookPulls(
 		}
 		for _, e := range events {
 			in := e.RefIssue
-			if e.Type == "pull_ref" && in != nil && in.Repository != nil && strings.EqualFold(in.Repository.FullName, r.name) {
+			if e.Type != "pull_ref" || in == nil || in.Index <= 0 || in.Repository == nil {
+				continue
+			}
+			if strings.EqualFold(in.Repository.FullName, r.name) {
 				numbers[in.Index] = true
 			}
 		}

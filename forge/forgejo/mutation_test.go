@@ -94,6 +94,11 @@ func play(w *world, t *tape) (failed string) {
 				return fmt.Sprintf("an issue without a number: %+v", facts.Issues[i])
 			}
 		}
+		for i := range facts.Pulls {
+			if facts.Pulls[i].Number <= 0 {
+				return fmt.Sprintf("a pull request without a number: %+v", facts.Pulls[i])
+			}
+		}
 		c.repos[0].pause, c.paused = pause{}, pause{}
 	}
 	for n := range int64(6) {

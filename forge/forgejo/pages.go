@@ -32,6 +32,9 @@ type list[T any] struct {
 	page func(context.Context, gitea.ListOptions) ([]*T, *exchange, error)
 	id   func(*T) int64 // tells entries apart; nil: the entries have no ids
 	slim func(*T)       // drops what no decision needs, for lists that can have thousands of entries; nil: nothing
+	// number is that of an issue or pull request; nil: the entries are neither. An entry without one becomes nil: the
+	// forge cannot load it, or hides it.
+	number func(*T) int64
 }
 
 // newList returns a list whose pages the SDK reads.
@@ -72,11 +75,13 @@ func (l list[T]) read(ctx context.Context, p *pager, n int) ([]*T, *exchange, er
 
 func (l list[T]) readSized(ctx context.Context, n, size int) ([]*T, *exchange, error) {
 	items, x, err := l.page(ctx, gitea.ListOptions{Page: n, PageSize: size})
-	if l.slim != nil {
-		for _, in := range items {
-			if in != nil {
-				l.slim(in)
-			}
+	for i, in := range items {
+		switch {
+		case in == nil:
+		case l.number != nil && l.number(in) <= 0:
+			items[i] = nil
+		case l.slim != nil:
+			l.slim(in)
 		}
 	}
 	if x.dropped > 0 {

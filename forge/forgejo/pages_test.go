@@ -14,6 +14,7 @@ import (
 
 	"code.gitea.io/sdk/gitea"
 
+	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/forge/localforge"
 )
 
@@ -169,5 +170,28 @@ func TestLongAnswers(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestUnnumbered: an issue or pull request without a number, or with a negative one, counts as one that the forge
+// cannot load. Such an issue was shown as owner/repo#-1.
+func TestUnnumbered(t *testing.T) {
+	c := clientOf(t, say(200, `[{"id":1,"number":-1},{"id":2,"number":0},{"id":3},{"id":4,"number":7}]`))
+	ref := forge.Ref{Repo: "o/r", Number: 1}
+	for name, l := range map[string]list[gitea.Issue]{
+		"issues": c.issues("o/r", gitea.ListIssueOption{}), "dependencies": c.dependencies(ref),
+	} {
+		all, _, err := l.all(t.Context())
+		if err != nil || len(all) != 4 || all[3] == nil || slices.ContainsFunc(all[:3], func(in *gitea.Issue) bool {
+			return in != nil
+		}) {
+			t.Errorf("%s: got %v, %v; want #7 after three that cannot be loaded", name, all, err)
+		}
+	}
+	all, _, err := c.pulls("o/r", gitea.StateAll, "").all(t.Context())
+	if err != nil || len(all) != 4 || all[3] == nil || slices.ContainsFunc(all[:3], func(in *gitea.PullRequest) bool {
+		return in != nil
+	}) {
+		t.Errorf("pull requests: got %v, %v; want #7 after three that cannot be loaded", all, err)
 	}
 }

@@ -68,7 +68,7 @@ func (c *connection) issues(repo string, o gitea.ListIssueOption) list[gitea.Iss
 		o.ListOptions = page
 		return g.ListRepoIssues(owner, name, o)
 	})
-	l.slim = slimIssue
+	l.slim, l.number = slimIssue, issueNumber
 	return l
 }
 
@@ -83,7 +83,7 @@ func (c *connection) dependencies(ref forge.Ref) list[gitea.Issue] {
 	l := newList(c, issueID, func(g *gitea.Client, page gitea.ListOptions) ([]*gitea.Issue, *gitea.Response, error) {
 		return g.ListIssueDependencies(owner, name, ref.Number, gitea.ListIssueDependenciesOptions{ListOptions: page})
 	})
-	l.slim = slimIssue
+	l.slim, l.number = slimIssue, issueNumber
 	return l
 }
 
@@ -108,10 +108,12 @@ func (c *connection) allComments(repo string, since time.Time) list[gitea.Commen
 func (c *connection) pulls(repo string, state gitea.StateType, order string) list[gitea.PullRequest] {
 	owner, name := owner(repo)
 	id := func(in *gitea.PullRequest) int64 { return in.ID }
-	return newList(c, id, func(g *gitea.Client, page gitea.ListOptions) ([]*gitea.PullRequest, *gitea.Response, error) {
+	l := newList(c, id, func(g *gitea.Client, page gitea.ListOptions) ([]*gitea.PullRequest, *gitea.Response, error) {
 		return g.ListRepoPullRequests(owner, name,
 			gitea.ListPullRequestsOptions{ListOptions: page, State: state, Sort: order})
 	})
+	l.number = func(in *gitea.PullRequest) int64 { return in.Index }
+	return l
 }
 
 // reviews lists the reviews of a pull request, also those that are not submitted.
@@ -124,5 +126,7 @@ func (c *connection) reviews(ref forge.Ref) list[gitea.PullReview] {
 }
 
 func issueID(in *gitea.Issue) int64 { return in.ID }
+
+func issueNumber(in *gitea.Issue) int64 { return in.Index }
 
 func commentID(in *gitea.Comment) int64 { return in.ID }
