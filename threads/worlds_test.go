@@ -17,7 +17,7 @@ var scripted = []string{
 	"issue/no person assigned", "issue/rounds left", "issue/not on a dependency cycle",
 	"issue/within the issue's limit", "issue/comments read", "issue/chain free", "issue/review has room",
 	"pull/a review agent exists", "pull/rounds left", "pull/within the issue's limit", "pull/attempts left",
-	"pull/chain free", "pull/its author's reviews left", "pull/not refused by the forge",
+	"pull/chain free", "pull/its author's reviews left",
 	"pull/first to be up to date",
 	"end/out of money", "end/asked or planned by an agent",
 	"end/out of attempts", "end/waits for cancelled work", "end/its issue is closed",

@@ -213,8 +213,12 @@ func (s *server) merge(p *pull, head, base string) error {
 	switch {
 	case p.Merged:
 		return nil
-	case p.Closed, p.HeadSHA != head, p.Base != base, p.conflict, p.Draft, p.stubborn:
+	case p.Closed, p.HeadSHA != head, p.Base != base, p.conflict, p.Draft:
 		return errRefused
+	case s.w.trouble(0.05): // Forgejo briefly refuses merges after a push or another merge
+		return &forge.Refusal{Cause: forge.RefusedLate, Words: "not ready"}
+	case p.stubborn:
+		return &forge.Refusal{Cause: forge.RefusedRule, Words: "not enough approvals"}
 	}
 	if s.w.trouble(0.08) { // the forge crashes after it has written the commit
 		s.touch(&p.Updated)

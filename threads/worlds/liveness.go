@@ -53,9 +53,6 @@ func (sh *shell) final(s *threads.Snapshot, p *threads.Plan, h *threads.Hold, pa
 		}
 		// Scans do not always read the dependencies of an issue that cannot be worked on.
 		return all(sh.w.forge.openDeps(h.Ref))
-	case threads.CoolDown:
-		p := sh.w.forge.pull(h.Ref)
-		return p != nil && p.stubborn
 	case threads.Unreviewed:
 		var pulls []forge.Ref
 		for _, other := range p.Holds {

@@ -35,6 +35,8 @@ func (w *world) rooms() map[string]threads.Room {
 	case !w.tight || !w.tightElsewhere():
 	case w.seed%20 == 2: // no machine matches the `node` of the thread
 		room.None = "no node has meta.llama = box2"
+	case w.seed%40 == 12:
+		room.Down = "Nomad does not answer"
 	default:
 		room.Memory = 999
 	}

@@ -1,6 +1,7 @@
 package worlds
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -250,7 +251,11 @@ func (sh *shell) merge(m threads.Merge) {
 	refs := append(sh.related(m.Ref), forge.Ref{Repo: m.Ref.Repo})
 	done := func(err error) {
 		sh.w.log("merge  %s at %s: %v", m.Ref, m.HeadSHA, orDone(err))
-		sh.books.answered(m.Key(), sh.w.Now, err)
+		if no, refused := errors.AsType[*forge.Refusal](err); refused {
+			sh.noMerge(m, no)
+		} else {
+			sh.books.answered(m.Key(), sh.w.Now, err)
+		}
 		sh.kick()
 	}
 	meddle := func() error {
@@ -271,6 +276,16 @@ func (sh *shell) merge(m threads.Merge) {
 		sh.w.checks.report("a merged pull request is approved, green and wanted at that moment", sh.w.forge.mergeable(p))
 		return sh.w.forge.merge(p, m.HeadSHA, m.Base)
 	})
+}
+
+// noMerge records the forge's refusal of a merge, as the supervisor does.
+func (sh *shell) noMerge(m threads.Merge, no *forge.Refusal) {
+	is := threads.NoMerge{Head: m.HeadSHA, Base: m.Base, Cause: no.Cause, Words: no.Words, Count: 1}
+	if was := sh.books.Chain(m.Ref).NoMerge; was != nil && was.Head == is.Head && was.Base == is.Base {
+		is.Count += was.Count
+	}
+	is.Until = sh.w.Now.Add(refusedRest << min(is.Count-1, 5))
+	sh.record(ledger.Record{NoMerge: &ledger.NoMerge{Ref: ledger.Ref(m.Ref), NoMerge: is}})
 }
 
 // mark writes a mark of a plan.

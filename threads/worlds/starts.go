@@ -115,6 +115,10 @@ func mergesAllowed(in *inspection) error {
 		if in.s.History.Item(m.Key()).CoolDown.After(in.Now) {
 			return fmt.Errorf("merge of %s: it cools down", m.Ref)
 		}
+		no := in.s.History.Chain(m.Ref).NoMerge
+		if no != nil && no.Head == m.HeadSHA && no.Base == m.Base && no.Until.After(in.Now) {
+			return fmt.Errorf("merge of %s: the forge refused it, and it rests", m.Ref)
+		}
 		if repos[m.Ref.Repo] || !in.cfg.Forge.MergeAuto {
 			return fmt.Errorf("merge of %s: a second merge at once, or people merge here", m.Ref)
 		}
