@@ -165,7 +165,7 @@ func (k *keeper) signal(s syscall.Signal) {
 	switch s {
 	case syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT:
 		k.stop(time.Now())
-		k.tell(stopMessage())
+		k.tell(stopMessage(s))
 		if k.pid != 0 { // an agent may have stopped it
 			_ = syscall.Kill(k.pid, syscall.SIGCONT)
 		}
@@ -176,7 +176,13 @@ func (k *keeper) signal(s syscall.Signal) {
 	}
 }
 
-func stopMessage() Message { return NewMessage("signal", strconv.Itoa(int(syscall.SIGTERM))) }
+// stopMessage is an order to stop. A supervisor knows two of them.
+func stopMessage(s syscall.Signal) Message {
+	if s != syscall.SIGINT {
+		s = syscall.SIGTERM
+	}
+	return NewMessage("signal", strconv.Itoa(int(s)))
+}
 
 // suspend stops the supervisor and us, until a shell continues us. PID 1 cannot be stopped.
 func (k *keeper) suspend() {

@@ -280,12 +280,14 @@ func TestDiesWhileStopping(t *testing.T) {
 // A stop is withheld until the supervisor is ready, and its exit code is the init's.
 func TestStopIsWithheld(t *testing.T) {
 	t.Parallel()
-	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT} {
+	for s, told := range map[syscall.Signal]string{
+		syscall.SIGTERM: "signal 15", syscall.SIGINT: "signal 2", syscall.SIGQUIT: "signal 15",
+	} {
 		f := keepRunning(t, "kept", "sleep=300", "ready=1000", "wait", "exit=5")
 		f.says("end", 1)
 		f.signal(s)
 		f.expect(5)
-		f.says("signal 15", 1)
+		f.says(told, 1)
 	}
 }
 

@@ -47,7 +47,7 @@ func (k *keeper) begin() error {
 	k.out = append([]Message{k.beginning()}, k.store.messages()...)
 	k.out = append(k.out, NewMessage("end"))
 	if !k.stopBy.IsZero() { // the last supervisor may not have got the order
-		k.held = []Message{stopMessage()}
+		k.held = []Message{stopMessage(syscall.SIGTERM)}
 	}
 	return nil
 }
