@@ -191,8 +191,22 @@ sleep_exactly 4 || fail "a broken file stopped what ran"
 sed 's/\["dev-one"\]/["dev-one", "dev-two"]/' "$work/new.toml" >"$work/factory.toml"
 wait_for 10 "the third configuration" sh -c "docker exec $name disinto status --json | tr -d ' \n' | grep -q '\"generation\":3'"
 
-step "kill -9 of the container, then start: nothing lost, nothing double"
+step "kill -9 of the supervisor: both sessions go on below the same PID 1, and a request waits"
 runs() { docker exec "$name" sh -c 'ls /var/lib/disinto/logs/*/*.log | wc -l'; }
+# supervisor prints the supervisor's process number: it is the child of PID 1 with our arguments.
+supervisor() {
+  docker exec "$name" sh -c 'for p in $(cat /proc/1/task/1/children); do
+    tr "\0" " " </proc/$p/cmdline | grep -q "^disinto run" && echo $p; done'
+}
+old=$(supervisor)
+docker exec "$name" sh -c "kill -9 $old"
+status | grep -q '"pid": *1,' || fail "no supervisor answers after the kill of one"
+[ "$(supervisor)" != "$old" ] || fail "the same supervisor runs"
+sleep_exactly 4 || fail "$(sleepers) processes of sessions run after the kill of the supervisor, want 4"
+[ "$(runs)" -eq 2 ] || fail "there were $(runs) sessions, want the two that went on"
+if ! claimed 1 || ! claimed 2; then fail "a claim went with the supervisor"; fi
+
+step "kill -9 of the container, then start: nothing lost, nothing double"
 docker kill "$name" >/dev/null
 if ! claimed 1 || ! claimed 2; then fail "a kill cannot release a claim, but one is gone"; fi
 docker start "$name" >/dev/null
