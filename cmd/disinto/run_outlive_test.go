@@ -134,6 +134,21 @@ func TestOlderVersionIsRefused(t *testing.T) {
 	}
 }
 
+func TestWhyRefused(t *testing.T) {
+	for _, tt := range []struct{ stderr, end, want string }{
+		{"", "it: exit status 1", "it: exit status 1"},
+		{"disinto: no\nmore\n", "it: exit status 1", "disinto: no"},
+		{
+			"disinto: unknown flag: --protocol (disinto help upgrade-check)\n", "it: exit status 2",
+			"it is an older version, which cannot follow this one in place: restart the container",
+		},
+	} {
+		if got := whyRefused(tt.stderr, tt.end); got != tt.want {
+			t.Errorf("whyRefused(%q, %q) = %q, want %q", tt.stderr, tt.end, got, tt.want)
+		}
+	}
+}
+
 // The supervisor and one shim are killed together. That session is lost, which costs no attempt and no rest, and its
 // issue is worked on again; no other session is touched.
 func TestSupervisorAndShimKilled(t *testing.T) {

@@ -44,6 +44,9 @@ func (f *factory) become(ctx context.Context, path string) error {
 		return fmt.Errorf("cannot upgrade: %w", err)
 	}
 	defer binary.Close()
+	if isScript(binary) {
+		return fmt.Errorf("cannot upgrade to %s: it is a script: name the program that it starts", path)
+	}
 	answer, err := f.tryProgram(ctx, binary)
 	if err != nil {
 		return fmt.Errorf("cannot upgrade to %s: %w", path, err)
@@ -61,6 +64,14 @@ func (f *factory) become(ctx context.Context, path string) error {
 		return fmt.Errorf("cannot upgrade to %s: %w", path, err)
 	}
 	return nil
+}
+
+// isScript reports whether a file begins with #!. A script cannot be run from an open file that is closed at the
+// execve.
+func isScript(file *os.File) bool {
+	begin := make([]byte, 2)
+	n, _ := file.ReadAt(begin, 0)
+	return string(begin[:n]) == "#!"
 }
 
 // upgradeAnswer is the answer of upgrade-check.
@@ -82,13 +93,20 @@ func (f *factory) tryProgram(ctx context.Context, binary *os.File) (answer upgra
 		Env: f.Environ, Stdout: &stdout, Stderr: &stderr,
 	})
 	if err != nil {
-		words := stderr.String() + "\n" + strings.ReplaceAll(err.Error(), program, "it")
-		return answer, errors.New(firstLine(strings.TrimSpace(words)))
+		return answer, errors.New(whyRefused(stderr.String(), strings.ReplaceAll(err.Error(), program, "it")))
 	}
 	if json.Unmarshal(stdout.Bytes(), &answer) != nil || answer.Protocol == 0 {
 		return answer, errors.New("it is not a disinto that can follow this one in place: restart the container")
 	}
 	return answer, nil
+}
+
+// whyRefused returns one line about a program that failed the test, from its stderr or else its end.
+func whyRefused(stderr, end string) string {
+	if strings.Contains(stderr, "unknown flag: --protocol") {
+		return "it is an older version, which cannot follow this one in place: restart the container"
+	}
+	return firstLine(strings.TrimSpace(stderr + "\n" + end))
 }
 
 const checkUpgradeName = "upgrade-check"

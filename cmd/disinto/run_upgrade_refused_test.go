@@ -3,6 +3,7 @@ package main
 import (
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,6 +26,10 @@ func TestUpgradeRefused(t *testing.T) {
 	}
 	before := status(t, s.state, "two sessions run", both)
 
+	script := filepath.Join(t.TempDir(), "script")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\nexec disinto \"$@\"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	config := r.read(s.config)
 	tests := []struct {
 		name, binary string
@@ -35,6 +40,7 @@ func TestUpgradeRefused(t *testing.T) {
 		{name: "not a program", binary: s.config, want: "not executable"},
 		{name: "a program that fails", binary: "/bin/false", want: "exit status 1"},
 		{name: "another program", binary: "/bin/true", want: "it is not a disinto that can follow this one"},
+		{name: "a script", binary: script, want: "it is a script"},
 		{name: "a bad factory.toml", config: config + "\nwrong = true\n", want: "wrong"},
 	}
 	storm := []string{"not a program", "a program that fails"} // only in make check
