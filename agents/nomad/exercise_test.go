@@ -42,6 +42,7 @@ func subject(address string) executortest.Subject {
 		Prepare: func(t *testing.T, job agents.Job) agents.Job {
 			job.LogPath = filepath.Join(t.TempDir(), "logs", "run.log")
 			job.Limits.Memory = 256 << 20
+			job.Sandbox = inSandbox(agents.Getenv(job.Env, "T"))
 			return job
 		},
 	}

@@ -45,7 +45,11 @@ func sessionRun() int {
 
 // begin is a fence made of a file: only one place can create it. The test removes the file to release the claim.
 func begin(_ context.Context, job agents.Job, place string) error {
-	path := filepath.Join(agents.Getenv(job.Env, "T"), "fence-"+job.RunID)
+	dir := agents.Getenv(job.Env, "T")
+	if err := os.WriteFile(filepath.Join(dir, "task-dir"), []byte(os.Getenv("NOMAD_TASK_DIR")), 0o644); err != nil {
+		return err
+	}
+	path := filepath.Join(dir, "fence-"+job.RunID)
 	if job.Claim != "" { // the claim is the file, whose text must match the job's
 		text, err := os.ReadFile(path)
 		if err != nil || string(text) != job.Claim && string(text) != place {

@@ -29,6 +29,8 @@ type SessionRun struct {
 	Begin func(ctx context.Context, job agents.Job, place string) error
 	// Starved returns how many processes of this allocation the kernel has killed at its limit of memory; nil means none.
 	Starved func() int64
+	// NoSandbox returns why this machine can confine no session; nil if it can. A nil NoSandbox means that it can.
+	NoSandbox func() error
 }
 
 // runMark precedes the run id on the node. A supervisor that starts on the same machine ends processes with run ids of
@@ -42,8 +44,15 @@ func (p *SessionRun) Do(ctx context.Context) int {
 	began := time.Now()
 	path := filepath.Join(p.getenv("NOMAD_TASK_DIR"), documentFile)
 	book := &documentWriter{path: path, d: document{Format: documentFormat}}
-	o, err := p.readOrder()
+	if _, err := os.Lstat(path); err == nil { // the first start of this allocation has deleted the order
+		return book.close(agents.Outcome{Result: agents.Lost, Reason: "its allocation was restarted"})
+	}
+	book.write(func(*document) {})
+	o, err := p.takeOrder()
 	if err != nil {
+		return book.close(agents.Outcome{Result: agents.NoPlace, Reason: oneLine(err.Error())})
+	}
+	if err := p.checkExposed(&o.Job); err != nil {
 		return book.close(agents.Outcome{Result: agents.NoPlace, Reason: oneLine(err.Error())})
 	}
 	if err := p.fence(ctx, o); err != nil {
@@ -52,11 +61,16 @@ func (p *SessionRun) Do(ctx context.Context) int {
 	return book.close(p.runAgent(ctx, o, book, began))
 }
 
-// readOrder reads the session's order.
-func (p *SessionRun) readOrder() (*Order, error) {
-	text, err := plainfile.Read(filepath.Join(p.getenv("NOMAD_SECRETS_DIR"), orderFile), maxOrder)
+// takeOrder reads the session's order and deletes its file, so that no process of the node can read the order's tokens
+// there. Nomad keeps the files of an ended allocation for hours.
+func (p *SessionRun) takeOrder() (*Order, error) {
+	path := filepath.Join(p.getenv("NOMAD_SECRETS_DIR"), orderFile)
+	text, err := plainfile.Read(path, maxOrder)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the order of the session: %w", err)
+	}
+	if err := os.Remove(path); err != nil {
+		return nil, fmt.Errorf("cannot delete the order of the session from the node: %w", err)
 	}
 	return parseOrder(text)
 }
@@ -152,13 +166,14 @@ func (p *SessionRun) localJob(o *Order) (job agents.Job, clean func(), err error
 	if base == "" {
 		base = filepath.Join(p.getenv("NOMAD_TASK_DIR"), "state")
 	}
-	logs, err := os.MkdirTemp("", "disinto-log-") // not in the allocation, where Nomad would show its secrets
+	sweepLogs()
+	logs, err := newLogFolder()
 	if err != nil {
 		return job, nil, err
 	}
 	job.RunID = runMark + job.RunID
 	job.Limits.Memory = 0 // Nomad enforces the allocation's limit
-	job.LogPath = filepath.Join(logs, "log")
+	job.LogPath = filepath.Join(logs.path, "log")
 	job.ResultPath = filepath.Join(base, "results", job.HomeKey, job.RunID+".json")
 	work := filepath.Join(base, "work", filepath.Dir(job.Workspace))
 	if job.Dir == "" || strings.HasSuffix(job.Dir, "/"+job.Workspace) { // otherwise it is the cwd of a role
@@ -173,11 +188,11 @@ func (p *SessionRun) localJob(o *Order) (job agents.Job, clean func(), err error
 	}
 	if job.Sandbox.On() {
 		job.Sandbox.Write = append(slices.Clone(job.Sandbox.Write), work)
-		job.Sandbox.Hide = append(slices.Clone(job.Sandbox.Hide), base, p.getenv("NOMAD_SECRETS_DIR"))
+		job.Sandbox.Hide = append(slices.Clone(job.Sandbox.Hide), base, p.dataDir())
 	}
 	job.Env, job.Secrets = p.environ(&job), o.Secrets
 	return job, func() {
-		_ = os.RemoveAll(logs)
+		logs.remove()
 		_ = os.Remove(job.ResultPath)
 	}, nil
 }

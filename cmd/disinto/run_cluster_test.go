@@ -147,7 +147,7 @@ func (c *farm) start(takes string) *running {
 	fmt.Fprintf(&b, "[forge]\nurl = %q\ntoken = \"$FORGE_TOKEN\"\nrepos = [%q]\n\n", c.forge.server.URL, soakRepo)
 	fmt.Fprintf(&b, "[factory]\nstate = %q\nstop_grace = \"2s\"\n%s\n", c.state, c.factory)
 	fmt.Fprintf(&b, "[nomad]\naddress = %q\nprogram = %q\n\n", c.nomad.server.URL, executable(c.t))
-	fmt.Fprintf(&b, "[roles.dev]\non = \"issue\"\nsandbox = \"off\"\n")
+	fmt.Fprintf(&b, "[roles.dev]\non = \"issue\"\nsandbox_write = [%q]\n", c.marks)
 	fmt.Fprintf(&b, "command = [\"/bin/sh\", \"-c\", %q, \"agent\", %q, %q]\n", c.script, c.marks, takes)
 	for i := range c.threads {
 		fmt.Fprintf(&b, "\n[threads.t%02d]\nbackend = \"local\"\nagents = [\"dev-%02d\"]\ninterval = \"500ms\"\n", i, i)

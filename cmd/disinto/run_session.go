@@ -49,7 +49,7 @@ func runSession(ctx context.Context, c *cli) error {
 	executor := &process.Executor{Reaper: reaper, Progress: progress}
 	p := nomad.SessionRun{
 		Environ: c.environ, Out: c.stdout, Self: self, Begin: beginSession, Starved: process.Starved,
-		Run: executor.Run,
+		Run: executor.Run, NoSandbox: noSandbox,
 	}
 	if code := p.Do(ctx); code != exitDone {
 		return &exitError{code, ""}
@@ -69,4 +69,10 @@ func beginSession(ctx context.Context, job agents.Job, place string) error {
 	return client.Begin(ctx, forgejo.Beginning{
 		Repo: job.Repo, Number: job.Number, Claim: job.Claim, Run: job.RunID, Place: place,
 	})
+}
+
+// noSandbox returns why this machine can confine no session; nil if it can.
+func noSandbox() error {
+	_, _, err := process.FindSandbox()
+	return err
 }

@@ -78,6 +78,7 @@ type job struct {
 
 type node struct {
 	id, name, volume string
+	data             string // data_dir of its client
 	meta             map[string]string
 	connected        bool
 }
@@ -90,8 +91,10 @@ type alloc struct {
 	events          []Event
 	really          string // as the node would report it
 	truly           []Event
-	dir             string
+	dir             string // of the task
 	process         Process
+	restart         bool // a person wants the task to be restarted
+	restarts        int
 }
 
 // Event is an event of a task.
@@ -118,6 +121,7 @@ func New(dir string, start func(Command) (Process, error)) *Server {
 	for _, name := range []string{"box1", "box2"} {
 		f.nodes = append(f.nodes, &node{
 			id: "id-of-" + name, name: name, volume: filepath.Join(dir, name), connected: true,
+			data: filepath.Join(dir, name+"-data"),
 			meta: map[string]string{"llama": name},
 		})
 	}
@@ -283,6 +287,8 @@ func (f *Server) answer(r *http.Request, path string, body []byte) (status int, 
 		return 403, "Permission denied"
 	case path == "/status/leader":
 		return 200, json.RawMessage(`"127.0.0.1:4647"`)
+	case strings.HasPrefix(path, "/client/allocation/"):
+		return f.act(parts[2][:strings.LastIndexByte(parts[2], '/')], filepath.Base(path))
 	case path == "/allocations":
 		return 200, []any{}
 	case path == "/jobs" && r.Method == http.MethodPut:

@@ -132,7 +132,7 @@ func (f *Server) schedule(j *job) {
 		id: fmt.Sprintf("%08d-alloc", f.serial), job: j.id, node: node, index: f.bump(), client: "pending",
 		really: "pending", desired: "run",
 	}
-	a.dir = filepath.Join(f.Dir, node.name+"-"+a.id)
+	a.dir = filepath.Join(node.data, "alloc", a.id, "session")
 	f.allocs = append(f.allocs, a)
 	go f.start(a, j)
 }

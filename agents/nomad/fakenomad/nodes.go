@@ -52,13 +52,17 @@ func (f *Server) prepare(a *alloc, id string, task object) (c Command, err error
 		_ = os.MkdirAll(dir, 0o777)
 		_ = os.Chmod(dir, 0o777)
 	}
+	_ = os.MkdirAll(filepath.Join(a.node.data, "client"), 0o755)
+	_ = os.WriteFile(filepath.Join(a.node.data, "client/secret-id"), []byte("the node's secret"), 0o600)
 	_ = os.MkdirAll(a.node.volume, 0o755)
 	_ = os.Chmod(a.node.volume, 0o755)
 	template := task["Templates"].([]any)[0].(object)
 	f.mu.Lock()
-	order := f.vars["nomad/jobs/"+id]["order"]
+	order, again := f.vars["nomad/jobs/"+id]["order"], a.restarts > 0
 	f.mu.Unlock()
-	_ = os.WriteFile(filepath.Join(a.dir, template["DestPath"].(string)), []byte(order), 0o600)
+	if !again {
+		_ = os.WriteFile(filepath.Join(a.dir, template["DestPath"].(string)), []byte(order), 0o600)
+	}
 	c.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "NOMAD_ALLOC_ID=" + a.id, "NOMAD_TASK_DIR=" + local, "NOMAD_SECRETS_DIR=" + secrets,
 	}
@@ -85,14 +89,40 @@ func (f *Server) run(a *alloc, process Process) {
 	f.report(a, "running", Event{Type: "Started"})
 	code, signal := process.Wait()
 	f.mu.Lock()
-	status := "failed"
+	status, restart := "failed", a.restart
 	if code == 0 || a.desired == "stop" {
 		status = "complete"
 	}
+	if a.restart = false; restart {
+		status, a.process = "running", nil
+		a.restarts++
+	}
+	j := f.jobs[a.job]
 	f.mu.Unlock()
 	f.report(a, status, Event{Type: "Terminated", Details: map[string]string{
 		"exit_code": strconv.Itoa(code), "signal": strconv.Itoa(signal), "oom_killed": "false",
 	}})
+	if restart {
+		f.start(a, j)
+	}
+}
+
+// act restarts the task of an allocation, as nomad alloc restart does, or sends it SIGKILL. After a restart the task's
+// folders are as they were, and its template is not written again.
+func (f *Server) act(id, what string) (status int, answer any) {
+	for _, a := range f.allocs {
+		switch {
+		case a.id != id || a.process == nil:
+			continue
+		case what == "signal":
+			_ = a.process.Kill()
+		default:
+			a.restart = true
+			f.terminate(a)
+		}
+		return 200, object{}
+	}
+	return 404, fmt.Sprintf("%s %q", Unknown, id)
 }
 
 // stop ends a job. The job is dead at once, its task only when it has ended.
