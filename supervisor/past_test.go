@@ -43,7 +43,7 @@ func TestWhyAtHeading(t *testing.T) {
 		}{
 			{"1", early, agents.KindIssue, "one", "works on it"},
 			{"1", late, agents.KindIssue, "one", "merged "},
-			{"llama", early, "thread", "local, 2 slots", "sessions run"},
+			{"llama", early, "thread", "local, 2 slots", "sessions running"},
 			{"dev-coder", late, "agent", "dev on llama", "idle"},
 		} {
 			ex := ask(x.said, x.at)

@@ -74,7 +74,7 @@ func (v *view) answers(yield func(Answer) bool) {
 	}
 	for i := range v.threads {
 		t := &v.threads[i]
-		a := Answer{Name: t.Name, Kind: "thread", Does: fmt.Sprintf("%d of %d sessions run", t.running, t.MaxSessions)}
+		a := Answer{Name: t.Name, Kind: "thread", Does: t.atWork()}
 		why := v.idles(func(c candidate) bool { return c.agent.thread == t })
 		if why != nil && t.running == 0 && why.Agent == "" {
 			a.Does, a.Reason = "", why
@@ -164,7 +164,7 @@ func (a *Answer) Verdict() string {
 	case a.Reason == nil:
 		return a.Does
 	case a.Name != "":
-		return "begins nothing: " + a.Reason.Lasting()
+		return "starts nothing: " + a.Reason.Lasting()
 	}
 	return waits(a.Reason.Lasting())
 }

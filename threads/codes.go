@@ -168,6 +168,9 @@ func Codes() []CodeDoc { return codeDocs }
 // Class returns the class of a code; 0 for an unknown code.
 func (c Code) Class() Class { return docs[c].Class }
 
+// Means explains the code to people; empty for an unknown code.
+func (c Code) Means() string { return docs[c].Means }
+
 // Ends returns the event that ends a wait for this reason.
 func (c Code) Ends() Ends { return docs[c].Ends }
 

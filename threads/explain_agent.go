@@ -72,7 +72,7 @@ func (ex *Explanation) standing(d *decision, own []candidate) {
 	}
 	for _, c := range own {
 		if _, why := d.unfree(c); why != nil {
-			ex.Verdict, ex.Code, ex.Mend = "begins nothing: "+d.inFull(why), why.Code, why.MendFor(ex.Name)
+			ex.Verdict, ex.Code, ex.Mend = "starts nothing: "+d.inFull(why), why.Code, why.MendFor(ex.Name)
 			return
 		}
 	}
@@ -124,11 +124,19 @@ func (d *decision) keeps(own []candidate, w *work) *Reason {
 	return w.Reason
 }
 
+// atWork says how many sessions the thread runs, and how many it may run.
+func (t *threadState) atWork() string {
+	if t.running == 0 {
+		return fmt.Sprintf("no sessions running, of at most %d", t.MaxSessions)
+	}
+	return fmt.Sprintf("%d of at most %d sessions running", t.running, t.MaxSessions)
+}
+
 // explainThread says how many sessions a thread runs, or what keeps it from starting more, and explains each of its
 // agents.
 func (d *decision) explainThread(t *threadState) Explanation {
 	ex := Explanation{Name: t.Name, Kind: "thread", Steps: []Step{}, Title: t.title()}
-	ex.Verdict = fmt.Sprintf("%d of %d sessions run", t.running, t.MaxSessions)
+	ex.Verdict = t.atWork()
 	if t.running > 0 {
 		ex.Verdict += ": " + d.holders(t.Name)
 	}
@@ -146,7 +154,7 @@ func (d *decision) explainThread(t *threadState) Explanation {
 	}
 	switch {
 	case wide != nil:
-		ex.Verdict, ex.Code, ex.Mend = "begins nothing: "+wide.Text(), wide.Code, wide.MendFor(t.Name)
+		ex.Verdict, ex.Code, ex.Mend = "starts nothing: "+wide.Text(), wide.Code, wide.MendFor(t.Name)
 	case t.reserved != nil:
 		ex.Verdict += "; begins no new issue: " + t.reserved.Text()
 		ex.Code, ex.Mend = t.reserved.Code, t.reserved.MendFor(t.Name)

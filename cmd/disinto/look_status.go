@@ -23,12 +23,13 @@ func statusCommand(c *cli) *cobra.Command {
 		Long: `
 Asks the running supervisor. Exits 0 if the supervisor answers, even when the
 forge is down, and so serves as a health check. Without an answer it shows the
-last saved state and exits 1.`,
+last saved state and exits 1. It names the first twenty waiting items.`,
 		Example: `
   disinto status --watch
   disinto status --address https://factory.example.org`,
 	}
 	var s statusFlags
+	cmd.Flags().BoolVar(&s.all, "all", false, "show every waiting item and ended session")
 	s.flags(cmd.Flags(), "the status document")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return s.run(cmd.Context(), c, args) }
 	return cmd
@@ -38,6 +39,7 @@ last saved state and exits 1.`,
 type statusFlags struct {
 	query
 	watch bool
+	all   bool // show every row of the document
 }
 
 func (s *statusFlags) flags(flags *pflag.FlagSet, document string) {
@@ -46,7 +48,10 @@ func (s *statusFlags) flags(flags *pflag.FlagSet, document string) {
 }
 
 func (s *statusFlags) run(ctx context.Context, c *cli, _ []string) error {
-	return s.show(ctx, c, statePath, rendering(screen.View.Status))
+	return s.show(ctx, c, statePath, rendering(func(v screen.View, d *control.Document) string {
+		v.All = s.all
+		return v.Status(d)
+	}))
 }
 
 // show shows the document at a path of the control API. Without a supervisor it shows the last saved status, if path is

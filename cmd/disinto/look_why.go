@@ -2,22 +2,29 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
+	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/answers"
 	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/threads"
 )
 
 func whyCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "why REF|AGENT|THREAD", Args: cobra.ExactArgs(1),
+		Use: "why [REF|AGENT|THREAD]", Args: cobra.MaximumNArgs(1),
 		Short: "explain why an issue waits, and what would change that",
 		Long: `
+Without an argument it says why no more work starts: what keeps each thread from
+another session, and how many items wait for which reason.
+
 REF is 12, #12, owner/name#12 or the URL of an issue or pull request. Asks the
 running supervisor, which explains its decision rule by rule. For an agent or a
 thread it explains why no more sessions start.
@@ -29,6 +36,7 @@ months back in most factories. It can be read without a supervisor, too.
 simulates the factory from now on, many times, with its own rules and with the
 times and failure rates in its journal.`,
 		Example: `
+  disinto why
   disinto why 12
   disinto why dev-qwen --all
   disinto why 12 --at "yesterday 15:04"
@@ -58,6 +66,11 @@ type whyFlags struct {
 func (w *whyFlags) run(ctx context.Context, c *cli, args []string) error {
 	show := screen.View.Why
 	switch {
+	case len(args) == 0 && (w.all || w.past || w.until):
+		return usagef("name an issue, an agent or a thread, such as disinto why 12")
+	case len(args) == 0:
+		s := statusFlags{query: w.query}
+		return s.show(ctx, c, statePath, rendering(screen.View.WhyNoMore))
 	case w.until && w.past:
 		return usagef("use --at or --until, not both")
 	case w.until && args[0] == "":
@@ -78,12 +91,41 @@ func (w *whyFlags) run(ctx context.Context, c *cli, args []string) error {
 		ask.Set("at", at.Format(time.RFC3339Nano))
 	}
 	err := get(ctx, c, &w.query, "/v1/why?"+ask.Encode(), show)
-	if !w.past || !errors.Is(err, control.ErrNoSupervisor) {
+	if !errors.Is(err, control.ErrNoSupervisor) {
 		return err
 	}
-	ex, err := answers.Why(w.query.at.supervisorDir(c), args[0], at, false)
-	if err != nil {
+	dir := w.query.at.supervisorDir(c)
+	if w.past {
+		ex, err := answers.Why(dir, args[0], at, false)
+		if err != nil {
+			return err
+		}
+		return c.print(w.json, &ex, func(v screen.View) string { return show(v, &ex) })
+	}
+	ex, at, found := lastAnswer(dir, args[0])
+	if !found {
 		return err
 	}
-	return c.print(w.json, &ex, func(v screen.View) string { return show(v, &ex) })
+	printErr := c.print(w.json, &ex, func(v screen.View) string {
+		v.Now, v.Lost = at, true
+		return show(v, &ex)
+	})
+	return errors.Join(printErr, err)
+}
+
+// lastAnswer returns the reason that the last supervisor saved for an item, with the time of its last state.
+func lastAnswer(stateDir, said string) (ex threads.Explanation, at time.Time, found bool) {
+	raw, at := control.ReadStatusFile(stateDir)
+	var d control.Document
+	if json.Unmarshal(raw, &d) != nil {
+		return ex, at, false
+	}
+	for _, q := range slices.Concat(d.Queue, d.Unqueued) {
+		if ref, err := forge.ParseRef(said, q.Repo); err == nil && ref == (forge.Ref{Repo: q.Repo, Number: q.Number}) {
+			return threads.Explanation{
+				Kind: q.Kind, Repo: q.Repo, Number: q.Number, Title: q.Title, Verdict: "waits: " + q.Why, Code: q.Code, Mend: q.Mend,
+			}, at, true
+		}
+	}
+	return ex, at, false
 }

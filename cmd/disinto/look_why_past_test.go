@@ -8,6 +8,7 @@ import (
 
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/answers"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -55,11 +56,46 @@ func TestWhyPast(t *testing.T) {
 		t.Errorf("before the first answer: got %d, %s%s", got.code, got.stdout, got.stderr)
 	}
 	for _, args := range [][]string{
-		{"20", "--at", ""}, {"", "--until"}, {"20", "--until", "--at", ""}, {"20", "--at", "-45m", "--all"},
+		{"20", "--at", ""},
+		{"", "--until"},
+		{"20", "--until", "--at", ""},
+		{"20", "--at", "-45m", "--all"},
+		{"--all"},
+		{"--until"},
+		{"--at", "-45m"},
 	} {
 		got := disinto(t.Context(), nil, append([]string{"why", "--state", state}, args...)...)
 		if got.code != exitUsage || got.stdout != "" {
 			t.Errorf("%q: got %d, %s%s", args, got.code, got.stdout, got.stderr)
 		}
+	}
+}
+
+// Without a supervisor, why gives the last saved reason, says how old it is, and fails: for an issue, and for the factory.
+func TestWhyLost(t *testing.T) {
+	state := t.TempDir()
+	err := control.NewStatusFile(state).Write(&control.Document{Version: "v1", Unqueued: []control.QueueDocument{{
+		Kind: "issue", Repo: "owner/name", Number: 20, Title: "a bell", Code: threads.BlockerOpen, Why: "blocked by owner/name#3",
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"20"}, "waits: blocked by"},
+		{[]string{"owner/name#20"}, "waits: blocked by"},
+		{nil, "it depends on open issues: #20"},
+	} {
+		got := disinto(t.Context(), nil, append([]string{"why", "--state", state}, tt.args...)...)
+		if got.code != exitFailed || !strings.HasPrefix(got.stdout, "no supervisor runs: last state of ") ||
+			!strings.Contains(got.stdout, tt.want) || strings.Contains(got.stdout, "by itself") {
+			t.Errorf("%q: got %d, %s%s", tt.args, got.code, got.stdout, got.stderr)
+		}
+	}
+	got := disinto(t.Context(), nil, "why", "--state", state, "21")
+	if got.code != exitFailed || got.stdout != "" || !strings.Contains(got.stderr, "no supervisor") {
+		t.Errorf("an unknown item: got %d, %s%s", got.code, got.stdout, got.stderr)
 	}
 }

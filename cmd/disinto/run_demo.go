@@ -35,7 +35,7 @@ of a rule.`,
 	}
 	flags := cmd.Flags()
 	var d demoRun
-	flags.BoolVar(&d.keep, "keep", false, "keep running until interrupted: you can file issues")
+	flags.BoolVar(&d.keep, "keep", false, "keep running until interrupted, for issues of your own")
 	flags.DurationVar(&d.think, "think", 1200*time.Millisecond, "how long agents pretend to think")
 	jsonFlag(flags, &d.json, "print only a JSON document, at the end")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return d.run(cmd.Context(), c, args) }
@@ -129,7 +129,7 @@ func (d *demoRun) wire() error {
 	path, state := filepath.Join(d.dir, "factory.toml"), filepath.Join(d.dir, "state")
 	address, token := roomAddress(), rand.Text()
 	program := []string{d.self, demoAgentName, "--think", d.think.String()}
-	if err := os.WriteFile(path, []byte(demo.Config(d.world.URL, state, address, program)), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(demo.Config(d.world.URL, state, address, program, d.keep)), 0o600); err != nil {
 		return fmt.Errorf("cannot write the demo's configuration: %w", err)
 	}
 	lookup := func(name string) (string, bool) {

@@ -85,21 +85,21 @@ func (s *display) report(r *demo.Report, took time.Duration) error {
 	return err
 }
 
-// printHints explains how to use a demo that keeps running.
+// printHints says once what to do with a demo that keeps running, which is quiet from then on.
 func (s *display) printHints(to io.Writer, self string, w *demo.World, dir string) {
+	s.logging.Store(false)
 	fmt.Fprintf(to, `
-The factory keeps running until you interrupt it. File an issue as %s:
+The factory keeps running until you interrupt it. In another terminal:
 
-  curl -H "Authorization: token %s" -H "Content-Type: application/json" \
-    -d '{"title": "Add a sign", "body": "Add `+"`sign.md`"+`.", "labels": [%d]}' \
-    %s/api/v1/repos/%s/issues
-
-  %s status --watch --state %s/state
-  %s why 9 --state %s/state
+  export DISINTO_STATE_DIR=%s/state
+  %s sling --title "Add a bell"
+  %s status --watch
+  %s why 9
   git clone %s/%s.git
 
-Its files stay in %s.
-
-`, demo.Human, w.HumanToken, w.Backlog, w.URL, demo.Repo, self, dir, self, dir, w.URL, demo.Repo, dir)
-	s.logging.Store(!s.json)
+`, dir, self, self, self, w.URL, demo.Repo)
+	if s.room != "" {
+		fmt.Fprintf(to, "The control room: %s\n", s.room)
+	}
+	fmt.Fprintf(to, "Its files stay in %s.\n", dir)
 }

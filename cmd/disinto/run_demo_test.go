@@ -2,8 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,6 +13,7 @@ import (
 
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }
@@ -170,43 +169,33 @@ func TestDemoKeep(t *testing.T) {
 		return strings.Contains(d.read(d.stdout), "Its files stay in")
 	})
 	said := d.read(d.stdout)
-	token := regexp.MustCompile(`Authorization: (token \w+)`).FindStringSubmatch(said)
-	body := regexp.MustCompile(`-d '(.*)'`).FindStringSubmatch(said)
-	url := regexp.MustCompile(`http://\S+/issues`).FindString(said)
-	state := regexp.MustCompile(`--state (\S+)`).FindStringSubmatch(said)
-	if token == nil || body == nil || url == "" || state == nil {
+	state := regexp.MustCompile(`export (DISINTO_STATE_DIR)=(\S+)`).FindStringSubmatch(said)
+	if state == nil || !strings.Contains(said, `sling --title "Add a bell"`) || !strings.Contains(said, "why 9") {
 		t.Fatalf("the output lacks a command:\n%s", said)
 	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body[1]))
-	if err != nil {
-		t.Fatal(err)
+	env := []string{state[1] + "=" + state[2]}
+	var filed control.SlingReport
+	got := disinto(t.Context(), env, "sling", "--title", "Add a bell", "--json")
+	if err := json.Unmarshal([]byte(got.stdout), &filed); err != nil || filed.Number == 0 {
+		t.Fatalf("sling: got exit code %d, %v\n%s%s", got.code, err, got.stdout, got.stderr)
 	}
-	req.Header.Set("Authorization", token[1])
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	var filed struct{ Number int64 }
-	if err := json.NewDecoder(resp.Body).Decode(&filed); err != nil || resp.StatusCode != http.StatusCreated {
-		t.Fatalf("filing an issue: %s, %v", resp.Status, err)
-	}
-	opened := fmt.Sprintf("#%d] implementation done: opened #%d", filed.Number, filed.Number+1)
-	merged := fmt.Sprintf("[#%d] merged", filed.Number+1)
-	eventually(t, "the issue is worked on and merged", func() bool {
-		said := d.read(d.stdout)
-		return strings.Contains(said, opened) && strings.Contains(said, merged)
+	eventually(t, "the issue is merged", func() bool {
+		var doc control.Document
+		_ = json.Unmarshal([]byte(disinto(t.Context(), env, "status", "--json").stdout), &doc)
+		return slices.ContainsFunc(doc.Merges, func(m ledger.Merged) bool { return m.Chain.Number == filed.Number })
 	})
-	got := disinto(t.Context(), nil, "why", "9", "--state", state[1])
+	got = disinto(t.Context(), env, "why", "9")
 	if got.code != exitDone || !strings.Contains(got.stdout, "dependency cycle: #9 -> #10 -> #9") {
 		t.Errorf("why 9: got exit code %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	if later := d.read(d.stdout); later != said {
+		t.Errorf("the demo went on talking:\n%s", later[len(said):])
 	}
 	d.signal(syscall.SIGINT)
 	if code := d.wait(); code != exitDone {
 		t.Errorf("got exit code %d, want 0", code)
 	}
-	if _, err := os.Stat(state[1]); err != nil {
+	if _, err := os.Stat(state[2]); err != nil {
 		t.Errorf("the demo's files are gone: %v", err)
 	}
 	if left := mentions(t, tmp); len(left) > 0 {

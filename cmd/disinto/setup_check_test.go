@@ -55,7 +55,7 @@ func (f *testForge) file(state string, edits ...string) (path string) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	text := demo.Config(f.URL, state, "", []string{self, "demo-agent"})
+	text := demo.Config(f.URL, state, "", []string{self, "demo-agent"}, false)
 	return factoryFile(f.t, strings.NewReplacer(edits...).Replace(text))
 }
 

@@ -85,7 +85,7 @@ func TestChanges(t *testing.T) {
 		{map[int64]threads.Reason{1: blocked(9), 2: full(3), 3: full(3)}, []string{
 			"o/r#1: waits: blocked by o/r#9",
 			"o/r#2 o/r#3: waits: too many pull requests wait for review",
-			"dev-a: idle", "llama: 0 of 1 sessions run",
+			"dev-a: idle", "llama: no sessions running, of at most 1",
 		}},
 		{map[int64]threads.Reason{1: blocked(9), 2: full(4), 3: full(5)}, nil},
 		{map[int64]threads.Reason{1: blocked(8), 2: full(4), 3: full(5)}, []string{"o/r#1: waits: blocked by o/r#8"}},
@@ -133,7 +133,7 @@ func TestWhy(t *testing.T) {
 		{"2", 62 * time.Minute, true, unknown},
 		{"1", 62 * time.Minute, true, "waits: blocked by o/r#7"},
 		{"dev-a", 62 * time.Minute, false, "idle"},
-		{"llama", 62 * time.Minute, false, "0 of 1 sessions run"},
+		{"llama", 62 * time.Minute, false, "no sessions running, of at most 1"},
 		{"1", 3 * time.Hour, false, "no answer is kept since 2026-11-21T14:00:00Z: no supervisor ran"},
 	} {
 		if got := p.why(tt.said, tt.after, tt.runs); got != tt.want {

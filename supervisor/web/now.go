@@ -40,7 +40,7 @@ type need struct {
 	Mend  string
 }
 
-// needsYou shows a pause of the whole factory, its problems, the agents that cannot start anything, and the items
+// needsYou shows a pause of the whole factory, its faults, the agents that cannot start anything, and the items
 // that wait for a person, oldest first.
 func needsYou(d *control.Document) section {
 	sec := section{ID: "needs", Title: "Needs you", Urgent: true}
@@ -50,8 +50,8 @@ func needsYou(d *control.Document) section {
 	if d.Paused && !slices.ContainsFunc(d.Problems, says) {
 		add("paused", need{Text: "everything is paused", Mend: "resume it"})
 	}
-	for i, p := range d.Problems {
-		add("problem-"+strconv.Itoa(i), need{Text: p})
+	for i, fault := range d.Faults() {
+		add("fault-"+strconv.Itoa(i), need{Text: fault})
 	}
 	for _, a := range d.Agents {
 		if a.State == control.AgentHeld && a.NeedsPerson {

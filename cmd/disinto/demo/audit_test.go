@@ -16,7 +16,7 @@ import (
 // config returns the demo's configuration, decoded as run decodes it.
 func config(t *testing.T) *threads.Config {
 	t.Helper()
-	text := demo.Config("http://127.0.0.1:3000", "/state", "", []string{"program"})
+	text := demo.Config("http://127.0.0.1:3000", "/state", "", []string{"program"}, false)
 	c, err := file.Decode("factory.toml", text, func(string) (string, bool) { return "token", true })
 	if err != nil {
 		t.Fatal(err)

@@ -9,8 +9,9 @@ import (
 )
 
 // Config returns the factory.toml of the demo. It has an API thread whose slot the agents share, and a llama thread
-// with two slots for one agent each. program is the agents' command. Tokens come from the environment.
-func Config(url, state, web string, program []string) string {
+// with two slots for one agent each. program is the agents' command. Tokens come from the environment. If the demo is
+// kept, its scheduled roles run once an hour.
+func Config(url, state, web string, program []string, kept bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `[forge]
 url = %q
@@ -44,7 +45,10 @@ agents = [%s]
 	}
 	for _, r := range roles {
 		fmt.Fprintf(&b, "\n[roles.%s]\non = %q\ncommand = [%s]\n", r.name, r.on, quotedList(program))
-		if r.every > 0 {
+		switch {
+		case r.every > 0 && kept:
+			b.WriteString("every = \"1h\"\n")
+		case r.every > 0:
 			fmt.Fprintf(&b, "every = %q\n", r.every)
 		}
 	}

@@ -70,6 +70,7 @@ func TestHostileDocuments(t *testing.T) {
 	free.Sessions = nil
 	shown := map[string]func(View) string{
 		"status":      func(v View) string { return v.Status(full[control.Document]()) },
+		"no more":     func(v View) string { return v.WhyNoMore(full[control.Document]()) },
 		"status free": func(v View) string { return v.Status(free) },
 		"status lost": func(v View) string { v.Lost = true; return v.Status(full[control.Document]()) },
 		"why":         func(v View) string { return v.Why(full[threads.Explanation]()) },

@@ -16,8 +16,8 @@ func (v View) needs(p *page, d *control.Document) {
 	if d.Paused && !slices.ContainsFunc(d.Problems, saysResume) {
 		add("everything", "paused: disinto resume starts waiting work", held)
 	}
-	for _, problem := range d.Problems {
-		add("problem", problem, wrong)
+	for _, fault := range d.Faults() {
+		add("factory", fault, wrong)
 	}
 	for _, a := range d.Agents {
 		if a.State == control.AgentHeld && a.NeedsPerson {
@@ -34,16 +34,16 @@ func (v View) needs(p *page, d *control.Document) {
 	if len(rows) == 0 {
 		return
 	}
+	p.end()
 	p.line("NEEDS YOU", bold)
 	shown := rows
-	if v.Width > 0 {
+	if !v.All {
 		shown = rows[:min(len(rows), max(v.Height/4, needsLines))]
 	}
 	p.table(-1, shown)
 	if more := len(rows) - len(shown); more > 0 {
-		p.line(fmt.Sprintf("and %d more: disinto status | less", more), faint)
+		p.line(fmt.Sprintf("and %d more: disinto status --all | less", more), faint)
 	}
-	p.end()
 }
 
 // remedied appends a remedy to a reason, which may end with a sentence from an agent.

@@ -18,6 +18,7 @@ type View struct {
 	Width  int       // the largest number of columns of a line; 0 means no limit
 	Height int       // the largest number of lines; 0 means no limit
 	Colour bool      // whether escape sequences colour the text
+	All    bool      // whether a status shows every waiting item and ended session, if Height is 0
 	Lost   bool      // no supervisor answers: the status is the last saved one, from Now
 
 	repo string // the only repository of the document, which references omit; empty if there are several

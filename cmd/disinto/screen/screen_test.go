@@ -43,6 +43,10 @@ func documents(t *testing.T) []document {
 		d := read[control.Document](t, "status/"+name+".json")
 		return document{name: "status/" + name, show: func(v View) string { return v.Status(d) }, also: also}
 	}
+	noMore := func(name string, also ...string) document {
+		d := read[control.Document](t, "status/"+name+".json")
+		return document{name: "why/no-more-" + name, show: func(v View) string { return v.WhyNoMore(d) }, also: also}
+	}
 	why := func(name string, also ...string) document {
 		d := read[threads.Explanation](t, "why/"+name+".json")
 		return document{name: "why/" + name, show: func(v View) string { return v.Why(d) }, also: also}
@@ -59,6 +63,7 @@ func documents(t *testing.T) []document {
 		status("services"),
 		status("elsewhere"),
 		{name: "status/demo", now: live.Forge.LastScan, show: func(v View) string { return v.Status(live) }},
+		noMore("busy", "pipe", "lost"), noMore("trouble"), noMore("paused"), noMore("empty"),
 		why("cycle", "pipe"), why("pairing", "pipe", "colour"), why("agent"), why("thread"), why("merged"),
 		why("past", "pipe"),
 		{name: "why/pairing-all", show: func(v View) string { return v.WhyAll(pairing) }, also: []string{"pipe"}},

@@ -8,19 +8,22 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
-	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
 
-// The largest numbers of queue lines and ended sessions on a terminal without a redraw.
-const queueLines, recentLines = 20, 6
+// The numbers of queue lines and ended sessions without a redraw, unless all are asked for, and the least numbers that
+// a small screen keeps before its lines about the host.
+const (
+	queueLines, recentLines           = 20, 6
+	leastQueueLines, leastRecentLines = 8, 3
+)
 
 // unqueuedNames is how many issues without the label backlog the status names. Their numbers fit into a line.
 const unqueuedNames = 6
 
-// Status shows a status document: items that need a person, slots with their agents, the queue with reasons, and ended
-// sessions. It shortens the queue and the ended sessions to fit Height.
+// Status shows a status document: whether it is live, items that need a person, slots with their agents, the queue with
+// reasons, ended sessions, and last the host. It shortens the queue and the ended sessions to fit Height.
 func (v View) Status(d *control.Document) string {
 	v.repo = onlyRepo(d)
 	each, _ := listed(d)
@@ -28,49 +31,93 @@ func (v View) Status(d *control.Document) string {
 	switch {
 	case v.Height > 0: // more lines cannot fit
 		queue, recent = min(queue, v.Height), min(recent, v.Height)
-	case v.Width > 0:
+	case !v.All:
 		queue, recent = min(queue, queueLines), min(recent, recentLines)
 	}
-	text := v.status(d, queue, recent)
-	// A reason may need several lines, so find by trial how many items fit.
-	for v.Height > 0 && strings.Count(text, "\n") > v.Height && queue+recent > 0 {
-		if recent > 3 || queue == 0 {
-			recent--
-		} else {
-			queue--
-		}
-		text = v.status(d, queue, recent)
+	work, foot := v.atWork(d, queue, recent), v.foot(d)
+	if v.Height == 0 {
+		return work + foot
 	}
-	return v.crop(text)
+	// A reason may need several lines, so find by trial how many items fit: beside the host, or alone if too few do.
+	lines := func(text string) int { return strings.Count(text, "\n") }
+	for lines(work+foot) > v.Height && (recent > leastRecentLines || queue > leastQueueLines) {
+		queue, recent = fewer(queue, recent)
+		work = v.atWork(d, queue, recent)
+	}
+	for lines(work) > v.Height && queue+recent > 0 {
+		queue, recent = fewer(queue, recent)
+		work = v.atWork(d, queue, recent)
+	}
+	return v.crop(work + foot)
 }
 
-func (v View) status(d *control.Document, queue, recent int) string {
+// fewer takes away one line: an ended session while there are many or no waiting item is left, else a waiting item.
+func fewer(queue, recent int) (int, int) {
+	switch {
+	case recent > leastRecentLines, queue == 0, recent > 0 && queue <= leastQueueLines:
+		return queue, recent - 1
+	default:
+		return queue - 1, recent
+	}
+}
+
+// atWork shows what needs a person, what runs, what waits and what has ended.
+func (v View) atWork(d *control.Document, queue, recent int) string {
 	p := v.page()
-	v.needs(p, d)
 	v.head(p, d)
+	v.needs(p, d)
 	v.threads(p, d)
 	v.services(p, d)
 	v.waiting(p, d)
-	v.spent(p, d)
-	v.servers(p, d)
 	v.queue(p, d, queue)
 	v.recent(p, d, recent)
 	return p.text.String()
 }
 
-func (v View) head(p *page, d *control.Document) {
-	up := cell{fmt.Sprintf("%s, up %s, pid %d", d.Version, control.Age(v.Now.Sub(d.StartedAt)), d.PID), plain}
-	if v.Lost {
-		up = cell{d.Version + ", not running: this is its last saved state", held}
-	}
-	rows := append([][]cell{{{"disinto", bold}, up}, v.forge(d.Forge)}, config(d.Config)...)
+// foot shows what was spent, the servers of models, the forge, the configuration and the machine.
+func (v View) foot(d *control.Document) string {
+	p := v.page()
+	v.spent(p, d)
+	v.servers(p, d)
+	rows := [][]cell{v.forge(d.Forge), config(d.Config)}
 	if d.Sandbox != "" {
 		rows = append(rows, labelled("sessions", d.Sandbox, plain))
 	}
 	if d.Disk != (control.DiskDocument{}) {
 		rows = append(rows, labelled("disk", disk(d.Disk), plain))
 	}
+	p.end()
 	p.table(-1, rows)
+	return p.text.String()
+}
+
+// lost says in the first line of a document that it is not live.
+func (v View) lost(p *page) {
+	if v.Lost {
+		p.line("no supervisor runs: last state of "+v.Now.UTC().Format("2006-01-02 15:04:05 UTC"), wrong)
+	}
+}
+
+// head says in the first lines whether the document is live, and how much runs and waits.
+func (v View) head(p *page, d *control.Document) {
+	v.lost(p)
+	slots, free := 0, 0
+	for _, t := range d.Threads {
+		for _, slot := range t.Slots {
+			slots++
+			if len(slot.Agents) == 0 {
+				free++
+			}
+		}
+	}
+	each, _ := listed(d)
+	up := ""
+	if !v.Lost {
+		up = fmt.Sprintf(", up %s, pid %d", control.Age(v.Now.Sub(d.StartedAt)), d.PID)
+	}
+	p.line(fmt.Sprintf("disinto %s%s: %s, %d of %s free, %s", d.Version, up,
+		control.Count(len(d.Sessions), "session"), free, control.Count(slots, "slot"),
+		numbered(len(each)+len(needingPerson(d)), "item waits", "items wait")), bold)
 }
 
 func (v View) forge(f control.ForgeDocument) []cell {
@@ -83,7 +130,7 @@ func (v View) forge(f control.ForgeDocument) []cell {
 	case f.URL == "":
 		state = "none"
 	case f.Error != "":
-		state, s = fmt.Sprintf("%s, %s: %s", f.URL, scanned, f.Error), wrong
+		s = wrong // a fault, which needs shows
 	}
 	return labelled("forge", state, s)
 }
@@ -101,21 +148,15 @@ func disk(d control.DiskDocument) string {
 	return text
 }
 
-// config returns one row, and one more for each mistake in the file.
-func config(c control.ConfigDocument) [][]cell {
-	state := c.Path
+// config names the file; its mistakes are faults, which needs shows.
+func config(c control.ConfigDocument) []cell {
 	switch {
 	case c.Generation > 1:
-		state += fmt.Sprintf(", reloaded %s", control.Count(c.Generation-1, "time"))
+		return labelled("config", fmt.Sprintf("%s, reloaded %s", c.Path, control.Count(c.Generation-1, "time")), plain)
 	case c.Generation == 0 && c.Error != "":
-		state += ", invalid: nothing starts until it is fixed"
+		return labelled("config", c.Path+", invalid", wrong)
 	}
-	rows := [][]cell{labelled("config", state, plain)}
-	// Each mistake starts with the file's name.
-	for line := range strings.Lines(strings.ReplaceAll(c.Error, "; "+c.Path, "\n"+c.Path)) {
-		rows = append(rows, labelled("", line, wrong))
-	}
-	return rows
+	return labelled("config", c.Path, plain)
 }
 
 // threads shows every slot of every thread, with one line for each session in it.
@@ -240,7 +281,7 @@ func (v View) queue(p *page, d *control.Document, limit int) {
 		p.line(fmt.Sprintf("and %d more", more), faint)
 	}
 	if len(backlog) > 0 {
-		p.line(backlog[0].Why+": "+v.firstNames(backlog), faint)
+		p.line(backlog[0].Why+": "+v.firstNames(backlog, unqueuedNames), faint)
 	}
 }
 
@@ -262,18 +303,18 @@ func listed(d *control.Document) (each, backlog []control.QueueDocument) {
 	return append(each, labelled...), backlog
 }
 
-// firstNames names the first issues, and counts the others.
-func (v View) firstNames(issues []control.QueueDocument) string {
-	named := issues
-	if v.Width > 0 {
-		named = issues[:min(unqueuedNames, len(issues))]
+// firstNames names the first limit items, or with All each one, and counts the others.
+func (v View) firstNames(items []control.QueueDocument, limit int) string {
+	named := items
+	if !v.All {
+		named = items[:min(limit, len(items))]
 	}
 	words := make([]string, len(named))
-	for i, q := range named {
-		words[i] = v.short(forge.Ref{Repo: q.Repo, Number: q.Number}.String())
+	for i := range named {
+		words[i] = v.short(refOf(&named[i]))
 	}
 	text := strings.Join(words, ", ")
-	if more := len(issues) - len(named); more > 0 {
+	if more := len(items) - len(named); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text

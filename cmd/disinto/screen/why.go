@@ -30,7 +30,7 @@ func (v View) Why(ex *threads.Explanation) string {
 		rows = append(rows, row(plain, v.work(it.Kind, it.Repo, it.Number), it.Title, v.relative(v.short(it.Why))))
 	}
 	v.list(p, row(faint, "WAITS", "TITLE", "WHY"), rows)
-	if len(ex.Steps)+len(ex.Candidates) > 0 {
+	if len(ex.Steps)+len(ex.Candidates) > 0 && !v.Lost {
 		p.end()
 		p.line("every rule and its result: disinto why "+v.typed(subject(ex))+" --all", faint)
 	}
@@ -58,6 +58,7 @@ func repoIn(ex *threads.Explanation) string {
 
 // verdict writes the heading of an explanation: its subject, the verdict and the remedy.
 func (v View) verdict(p *page, ex *threads.Explanation) {
+	v.lost(p)
 	heading := []cell{{string(ex.Kind), plain}, {subject(ex), bold}, {ex.Title, plain}}
 	if ex.Kind == "" { // an answer that an older version kept about an agent or a thread
 		heading = heading[1:]
@@ -79,7 +80,9 @@ func (v View) verdict(p *page, ex *threads.Explanation) {
 		p.line(verdict, held)
 	case ex.Mend == "":
 		p.line(verdict, held)
-		p.line("nothing to do: it continues by itself", faint)
+		if !v.Lost {
+			p.line("nothing to do: it continues by itself", faint)
+		}
 	default:
 		p.line(verdict, held)
 		p.line("to change that: "+v.typed(ex.Mend), faint)

@@ -1,0 +1,27 @@
+package control
+
+import "strings"
+
+// Faults returns what is wrong with the factory itself, one line each: mistakes in factory.toml, with which file is in
+// force; a forge that cannot be read; then Problems. Each line needs a person, or will if it lasts.
+func (d *Document) Faults() []string {
+	lines := d.Config.mistakes()
+	if d.Forge.Error != "" && !d.Forge.OK {
+		lines = append(lines, d.Forge.Error)
+	}
+	return append(lines, d.Problems...)
+}
+
+// mistakes returns one line for each mistake in the file; each starts with the file's name.
+func (c *ConfigDocument) mistakes() (lines []string) {
+	if c.Error == "" {
+		return nil
+	}
+	for line := range strings.Lines(strings.ReplaceAll(c.Error, "; "+c.Path, "\n"+c.Path)) {
+		lines = append(lines, strings.TrimSuffix(line, "\n"))
+	}
+	if c.Generation == 0 {
+		return append(lines, "nothing starts until the mistakes in "+c.Path+" are corrected")
+	}
+	return append(lines, "the file before these mistakes stays in force: correct "+c.Path)
+}
