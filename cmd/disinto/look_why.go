@@ -123,7 +123,8 @@ func lastAnswer(stateDir, said string) (ex threads.Explanation, at time.Time, fo
 	for _, q := range slices.Concat(d.Queue, d.Unqueued) {
 		if ref, err := forge.ParseRef(said, q.Repo); err == nil && ref == (forge.Ref{Repo: q.Repo, Number: q.Number}) {
 			return threads.Explanation{
-				Kind: q.Kind, Repo: q.Repo, Number: q.Number, Title: q.Title, Verdict: "waits: " + q.Why, Code: q.Code, Mend: q.Mend,
+				Kind: q.Kind, Repo: q.Repo, Number: q.Number, Title: q.Title,
+				Verdict: "waits: " + q.Why, Code: q.Code, Mend: q.Mend,
 			}, at, true
 		}
 	}

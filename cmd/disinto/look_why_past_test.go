@@ -71,11 +71,13 @@ func TestWhyPast(t *testing.T) {
 	}
 }
 
-// Without a supervisor, why gives the last saved reason, says how old it is, and fails: for an issue, and for the factory.
+// Without a supervisor, why gives the last saved reason, says how old it is, and fails: for an issue, and for the
+// factory.
 func TestWhyLost(t *testing.T) {
 	state := t.TempDir()
 	err := control.NewStatusFile(state).Write(&control.Document{Version: "v1", Unqueued: []control.QueueDocument{{
-		Kind: "issue", Repo: "owner/name", Number: 20, Title: "a bell", Code: threads.BlockerOpen, Why: "blocked by owner/name#3",
+		Kind: "issue", Repo: "owner/name", Number: 20, Title: "a bell",
+		Code: threads.BlockerOpen, Why: "blocked by owner/name#3",
 	}}})
 	if err != nil {
 		t.Fatal(err)

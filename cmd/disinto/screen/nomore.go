@@ -39,7 +39,8 @@ func (v View) WhyNoMore(d *control.Document) string {
 		if r.needsPerson {
 			count.style = held
 		}
-		rows = append(rows, []cell{count, {string(r.code), plain}, {r.means + ": " + v.firstNames(r.items, reasonItems), plain}})
+		means := r.means + ": " + v.firstNames(r.items, reasonItems)
+		rows = append(rows, []cell{count, {string(r.code), plain}, {means, plain}})
 	}
 	p.headed(-1, rows)
 	if more := len(reasons) - reasonLines; more > 0 {
