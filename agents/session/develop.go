@@ -25,7 +25,7 @@ func (r *run) implement(ctx context.Context) (reason string, err error) {
 	if d.Reviews, err = r.rejectedReviews(ctx); err != nil {
 		return "", err
 	}
-	said, err := r.change(ctx, d, at, "origin/"+d.Base, firstWords(string(d.Title)))
+	said, err := r.change(ctx, d, at, remotes+d.Base, firstWords(string(d.Title)))
 	if err != nil {
 		return "", err
 	}

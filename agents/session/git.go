@@ -36,6 +36,7 @@ func newGit(run func(context.Context, agents.Cmd) error, w work, environ []strin
 		return found && !strings.HasPrefix(rest, "AUTHOR_") && !strings.HasPrefix(rest, "COMMITTER_")
 	})
 	env = append(env, "GIT_TERMINAL_PROMPT=0", "LC_ALL=C", "GIT_CEILING_DIRECTORIES="+w.Workspace,
+		"GIT_NO_REPLACE_OBJECTS=1", // an agent's git replace changes what it sees, not what it pushes
 		fmt.Sprintf("GIT_CONFIG_COUNT=%d", len(settings)))
 	for i, s := range settings {
 		env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i, s[0]), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i, s[1]))

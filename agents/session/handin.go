@@ -127,7 +127,7 @@ func (t *tree) commitRest(ctx context.Context, since, message string) (left []le
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"add", "--update", "."}
+	args := []string{"add", "--update"} // of the whole worktree, even if a sparse checkout hides all of it
 	if own == 0 {
 		args, left = []string{"add", "--all", "--", "."}, collapse(nil, nested)
 		for _, name := range nested {

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/plainfile"
 	"codeberg.org/johba/disinto/forge"
 )
 
@@ -35,6 +36,19 @@ func lfsSettings(url string) [][2]string {
 		{"lfs.locksverify", "false"},
 		{"lfs.skipdownloaderrors", "true"}, // a file that the forge has lost stays a pointer
 	}
+}
+
+// lfsConfig returns the mirror's settings for the agent's own commits and checkouts.
+func (t *tree) lfsConfig() string {
+	return fmt.Sprintf(`[lfs]
+	url = "%[1]s/info/lfs"
+	pushurl = "%[1]s/info/lfs"
+[filter "lfs"]
+	clean = git-lfs clean -- %%f
+	smudge = git-lfs smudge -- %%f
+	process = git-lfs filter-process
+	required = true
+`, configQuoted.Replace(t.url))
 }
 
 // usesLFS reports whether a commit has files in Git LFS.
@@ -60,16 +74,13 @@ func (t *tree) fetchLargeFiles(ctx context.Context, revs ...string) (missing err
 	if !t.hasLFS(ctx) {
 		return nil, end(agents.BackendDown, NoLFS)
 	}
-	filters := append(lfsSettings(t.url)[:2],
-		[2]string{"filter.lfs.clean", "git-lfs clean -- %f"},
-		[2]string{"filter.lfs.smudge", "git-lfs smudge -- %f"},
-		[2]string{"filter.lfs.process", "git-lfs filter-process"},
-		[2]string{"filter.lfs.required", "true"},
-	)
-	for _, s := range filters { // for the agent's own commits
-		if _, err := t.do(ctx, t.mirror, "config", "--local", "--replace-all", s[0], s[1]); err != nil {
-			return nil, err
-		}
+	config := filepath.Join(t.mirror, "config")
+	text, err := plainfile.Read(config, maxLeft)
+	if filters := t.lfsConfig(); err == nil && !strings.Contains(string(text), filters) {
+		err = writeFile(config, append(text, filters...))
+	}
+	if err != nil {
+		return nil, err
 	}
 	_, missing = t.do(ctx, t.mirror, append([]string{"lfs", "fetch", t.url}, revs...)...)
 	return missing, ctx.Err()

@@ -14,10 +14,14 @@ import (
 // An agent can do anything to its worktree: switch the branch, detach the head, delete .git or the whole folder, leave
 // folders that nobody may write to. The functions here bring the worktree back, and lose no commit.
 
-// mend makes the folder a worktree of its mirror again, if something in it deleted or replaced .git, and removes the
-// locks of gits that were killed.
+// mend restores the mirror, and makes the folder its worktree again if something in it deleted or replaced .git.
 func (t *tree) mend(ctx context.Context) error {
-	t.unlock()
+	if _, err := os.Lstat(t.mirror); err != nil {
+		return nil
+	}
+	if err := t.restore(ctx); err != nil {
+		return err
+	}
 	if info, err := os.Stat(t.dir); err != nil || !info.IsDir() || t.exists(ctx) {
 		return nil // checkout creates a missing one
 	}

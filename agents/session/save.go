@@ -75,7 +75,7 @@ func (t *tree) saveForGood(ctx context.Context) (where string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("cannot save the workspace's changes: %w", err)
 	}
-	if err := t.create(ctx); err != nil {
+	if err := t.restore(ctx); err != nil {
 		return "", err
 	}
 	here := "" // files that are not tracked are on no branch

@@ -133,6 +133,7 @@ func (r *run) do(ctx context.Context) agents.Outcome {
 	} else {
 		r.handedIn(ctx)
 	}
+	r.replaceDamaged(ctx, err)
 	if where != "" && (ctx.Err() != nil || out.Result == agents.OverBudget) {
 		out.Reason += where
 	} else if where != "" {

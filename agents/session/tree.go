@@ -6,8 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
-	"strings"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
@@ -41,44 +41,13 @@ func (t *tree) runGit(ctx context.Context, args ...string) (string, error) {
 
 // fetch updates the mirror, and creates it first if it is missing.
 func (t *tree) fetch(ctx context.Context, more ...string) error {
-	if err := t.create(ctx); err != nil {
+	if err := t.restore(ctx); err != nil {
 		return err
 	}
-	t.unlock()
-	if err := t.setOrigin(ctx); err != nil {
-		return err
-	}
+	_ = os.RemoveAll(filepath.Join(t.mirror, "info", "exclude")) // of another session, which may have hidden everything
 	args := []string{"fetch", "--quiet", "--prune", "--no-tags", t.url, "+refs/heads/*:" + remotes + "*"}
 	_, err := t.do(ctx, t.mirror, append(args, more...)...)
 	return err
-}
-
-// create creates the mirror if it is missing.
-func (t *tree) create(ctx context.Context) error {
-	if _, err := os.Stat(filepath.Join(t.mirror, "config")); err == nil {
-		return nil
-	}
-	if err := os.MkdirAll(t.mirror, 0o700); err != nil {
-		return err
-	}
-	_, err := t.do(ctx, t.mirror, "init", "--quiet", "--bare", ".")
-	return err
-}
-
-// unlock removes the locks that a killed git left. No other git uses the mirror: an agent runs one session at a time,
-// and the supervisor has ended every process of the previous session.
-func (t *tree) unlock() {
-	_ = filepath.WalkDir(t.mirror, func(path string, entry fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return nil
-		case entry.IsDir() && entry.Name() == "objects":
-			return fs.SkipDir
-		case !entry.IsDir() && strings.HasSuffix(path, ".lock"):
-			_ = os.Remove(path)
-		}
-		return nil
-	})
 }
 
 // commit returns the commit of a revision in the mirror, and "" if it does not exist.
@@ -104,9 +73,11 @@ func (t *tree) checkout(ctx context.Context, branch, at string) error {
 		if err := t.setAside(); err != nil {
 			return err
 		}
-		args := append([]string{"worktree", "add", "--quiet", "--force"}, place[:len(place)-1]...)
-		_, err := t.do(ctx, t.mirror, append(args, t.dir, at)...)
-		return err
+		// Without the branch, because git refuses one that another worktree has: the folder may have been moved.
+		args := []string{"worktree", "add", "--quiet", "--force", "--no-checkout", "--detach", t.dir, at}
+		if _, err := t.do(ctx, t.mirror, args...); err != nil {
+			return err
+		}
 	}
 	err := t.scrub(ctx, place)
 	if err != nil {
@@ -126,6 +97,7 @@ func (t *tree) checkout(ctx context.Context, branch, at string) error {
 // scrub checks a place out in an existing worktree, without any change of an earlier session.
 func (t *tree) scrub(ctx context.Context, place []string) error {
 	_, _ = t.runGit(ctx, "rebase", "--quit") // fails if no rebase is in progress
+	t.showHidden(ctx)
 	for _, args := range [][]string{
 		{"reset", "--quiet", "--hard"},
 		append([]string{"checkout", "--quiet", "--force", "--ignore-other-worktrees"}, place...),
@@ -137,6 +109,21 @@ func (t *tree) scrub(ctx context.Context, place []string) error {
 	}
 	return nil
 }
+
+// showHidden forgets which files the index hides from git, such as those outside a sparse checkout of an earlier
+// session. A checkout would not write them.
+func (t *tree) showHidden(ctx context.Context) {
+	files, err := t.runGit(ctx, "ls-files", "-v")
+	if err != nil || !hidden.MatchString(files) {
+		return
+	}
+	if dir, err := t.runGit(ctx, "rev-parse", "--absolute-git-dir"); err == nil {
+		_ = os.Remove(filepath.Join(dir, "index"))
+	}
+}
+
+// hidden matches a file that skip-worktree (S) or assume-unchanged (in lower case) hides, as ls-files -v lists it.
+var hidden = regexp.MustCompile(`(?m)^[Sa-z] `)
 
 // exists reports whether the worktree exists and belongs to this mirror.
 func (t *tree) exists(ctx context.Context) bool {

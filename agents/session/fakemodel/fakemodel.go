@@ -25,7 +25,8 @@ type Prompt struct {
 type Turn struct {
 	Text  string
 	Shell string // a command to run with the shell tool that the CLI offers
-	// Tool is a tool of an MCP server that the CLI offers, such as status. Input holds its arguments.
+	// Tool is a tool that the CLI offers, by its whole name or, for a tool of an MCP server, without the server's. Input
+	// holds its arguments.
 	Tool  string
 	Input map[string]any
 
@@ -134,7 +135,7 @@ func (q *request) uses(t Turn, shell string) *use {
 		return nil
 	}
 	for _, o := range q.Tools {
-		if strings.HasSuffix(o.Name+o.Function.Name, "__"+t.Tool) {
+		if name := o.Name + o.Function.Name; name == t.Tool || strings.HasSuffix(name, "__"+t.Tool) {
 			return &use{name: o.Name + o.Function.Name, arguments: arguments(t.Input)}
 		}
 		for _, member := range o.Tools {
