@@ -84,13 +84,13 @@ func (c *Client) readBlockers(ctx context.Context) (more bool, err error) {
 	return more, errors.Join(err, unread)
 }
 
-// wantsBlockers reports whether the issue's blockers matter: the issue can be dispatched, or it is a convoy, which can
-// stage its members.
-func (c *Client) wantsBlockers(i *issue, underWay map[forge.Ref]bool) bool {
+// wantsBlockers reports whether the issue's blockers matter: the issue can be dispatched, it is a convoy, which can
+// stage its members, or its pull request is merged, and it cannot be closed before its blockers.
+func (c *Client) wantsBlockers(i *issue, underWay, merged map[forge.Ref]bool) bool {
 	if i.Closed {
 		return false
 	}
-	return i.Has(forge.LabelConvoy) || c.dispatchable(i) && !underWay[i.Ref]
+	return i.Has(forge.LabelConvoy) || merged[i.Ref] || c.dispatchable(i) && !underWay[i.Ref]
 }
 
 // dispatchable reports whether the issue's labels and assignees allow its dispatch.
@@ -103,20 +103,22 @@ func (c *Client) dispatchable(i *issue) bool {
 		!slices.ContainsFunc(i.Assignees, func(login string) bool { return !reach(login) })
 }
 
-// underWay returns the issues that some open pull request closes.
-func (c *Client) underWay() map[forge.Ref]bool {
-	refs := map[forge.Ref]bool{}
+// worked returns the issues that some open pull request closes, and those that a merged one closes.
+func (c *Client) worked() (underWay, merged map[forge.Ref]bool) {
+	underWay, merged = map[forge.Ref]bool{}, map[forge.Ref]bool{}
 	for _, r := range c.repos {
 		for _, p := range r.pulls {
-			if p.Closed {
-				continue
-			}
 			for _, ref := range p.Closes {
-				refs[ref] = true
+				switch {
+				case p.Merged:
+					merged[ref] = true
+				case !p.Closed:
+					underWay[ref] = true
+				}
 			}
 		}
 	}
-	return refs
+	return underWay, merged
 }
 
 // wanted lists the issues whose blockers must be read, in dispatch order: convoys first, because they hold other
@@ -128,13 +130,13 @@ func (c *Client) wanted(keep func(*repo, *issue) bool) []forge.Ref {
 		created time.Time
 	}
 	var all []candidate
-	underWay := c.underWay()
+	underWay, merged := c.worked()
 	for _, r := range c.repos {
 		if r.asOf.IsZero() {
 			continue
 		}
 		for _, i := range r.issues {
-			if !c.wantsBlockers(i, underWay) || !keep(r, i) {
+			if !c.wantsBlockers(i, underWay, merged) || !keep(r, i) {
 				continue
 			}
 			class := 0

@@ -230,6 +230,24 @@ func TestBlockerBecomesPrivate(t *testing.T) {
 	})
 }
 
+// TestMergedWithBlockers: an issue whose pull request is merged cannot be closed before its dependencies, with the label
+// backlog or without.
+func TestMergedWithBlockers(t *testing.T) {
+	onEach(t, func(w *world) {
+		blocker, n := w.file("blocker", ""), w.file("merged", "")
+		w.depends(n, blocker)
+		c := w.client()
+		p, _ := w.pull("fix/issue-2", "Work", "Fixes #2")
+		if got := w.show(w.scan(c), n); got != `issue open "merged"` {
+			w.Errorf("before the merge: got %s", got)
+		}
+		w.merge(p)
+		if got := w.show(w.scan(c), n); got != `issue open "merged" #1 open;` {
+			w.Errorf("after the merge: got %s", got)
+		}
+	})
+}
+
 func TestRequireMerged(t *testing.T) {
 	onEach(t, func(w *world) {
 		merged, rejected, byHand := w.file("merged", ""), w.file("rejected", ""), w.file("by hand", "")

@@ -132,11 +132,12 @@ func TestWantsBlockers(t *testing.T) {
 			Labels: strings.Fields(tc.labels), Assignees: strings.Fields(tc.assignees),
 		}}
 		c.moves, c.bots = nil, func(login string) bool { return login == "elsewhere" }
-		if got := c.wantsBlockers(i, c.underWay()); got != tc.want {
+		underWay, merged := c.worked()
+		if got := c.wantsBlockers(i, underWay, merged); got != tc.want {
 			t.Errorf("#%d: %+v: got %v", n+1, tc, got)
 		}
 		c.moves = func() bool { return true } // a hub can move an issue from another host's agent, but not from a person
-		if got := c.wantsBlockers(i, c.underWay()); got != (tc.want || tc.assignees == "elsewhere") {
+		if got := c.wantsBlockers(i, underWay, merged); got != (tc.want || tc.assignees == "elsewhere") {
 			t.Errorf("#%d, as a hub: %+v: got %v", n+1, tc, got)
 		}
 	}
