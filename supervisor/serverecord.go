@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -115,12 +116,11 @@ func (v *serving) adopt(
 		x.run, x.step, x.pid = r.Run, r.Step, r.PID
 		switch {
 		case r.State.Phase == services.Ending:
-			x.cancel(toEnd{why: "the last supervisor ended it"})
+			x.cancel(errors.New("the last supervisor ended it"))
 		case r.Program:
 			x.step = len(x.Before)
 		case definitionOf(&x.Service) != r.Definition: // nobody knows which command follows
-			x.state.End(time.Now())
-			x.cancel(toEnd{why: "its definition has changed while it was prepared"})
+			x.end(time.Now(), "its definition has changed while it was prepared", "")
 		}
 		running = append(running, x)
 	}

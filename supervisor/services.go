@@ -107,7 +107,7 @@ func (v *serviceRunner) inService(x *service) {
 		v.recordChanges()
 		forget(v.runner, run)
 		if is.Phase == services.Resting || is.Phase == services.Ended && is.Fails > 0 {
-			v.log.Error(failure(name, how, &is, needing))
+			v.log.Error(failure(name, &is, needing))
 		} else {
 			v.log.Info("service " + name + " has ended")
 		}
@@ -126,8 +126,8 @@ func (v *serviceRunner) resumeAll(list []*service) {
 }
 
 // failure says that a service failed, when it is started again, and which running services need it.
-func failure(name string, how services.Exit, is *services.State, needing []string) string {
-	line := fmt.Sprintf("service %s failed: %s; ", name, how.Why)
+func failure(name string, is *services.State, needing []string) string {
+	line := fmt.Sprintf("service %s failed: %s; ", name, is.Why)
 	if is.Phase == services.Resting {
 		line += "next try in " + control.Age(is.Until.Sub(is.Since))
 	} else {
@@ -164,11 +164,8 @@ func (v *serviceRunner) live(x *service) (run string, how services.Exit) {
 		var out agents.Outcome
 		run, out = v.runCommand(x, last)
 		def, step := v.serving.present(x)
-		end := toEnd{}
 		switch {
-		case errors.As(context.Cause(x.ctx), &end) && end.failed:
-			return run, services.Exit{Why: end.why}
-		case x.ctx.Err() != nil:
+		case x.ctx.Err() != nil: // the state says whether that is a failure
 			return run, services.Exit{}
 		case step == len(def.Before) && out.Result == agents.Done:
 			return run, services.Exit{Zero: true, Why: def.Command[0] + ": exit status 0"}

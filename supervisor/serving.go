@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -36,14 +37,6 @@ func definitionOf(x *threads.Service) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])
 }
-
-// toEnd is the cause of a service's context when the service must end.
-type toEnd struct {
-	why    string
-	failed bool // counts as a failure, after which the service rests
-}
-
-func (e toEnd) Error() string { return e.why }
 
 // question asks whether a service is ready.
 type question struct {
@@ -162,12 +155,14 @@ func (v *serving) decide(cfg *threads.Config, base context.Context, now time.Tim
 				x.state.Answer(&x.Service, now, "")
 				todo.trusted = append(todo.trusted, x.Name)
 			case services.End:
-				x.state.End(now)
-				x.cancel(toEnd{step.Why, step.Failed})
+				failing := ""
+				if step.Failed {
+					failing = step.Why
+				}
+				x.end(now, step.Why, failing)
 			case services.Kill:
-				x.state.End(now)
+				x.end(now, "the time of the stop is over", "")
 				x.state.Hurry()
-				x.cancel(toEnd{why: "the time of the stop is over"})
 				close(x.hurry)
 			}
 		}
@@ -182,6 +177,12 @@ func (v *serving) decide(cfg *threads.Config, base context.Context, now time.Tim
 func (x *service) begin(base context.Context) {
 	x.ctx, x.cancel = context.WithCancelCause(base)
 	x.hurry = make(chan struct{})
+}
+
+// end ends a service's run. failing is empty unless that counts as a failure.
+func (x *service) end(now time.Time, why, failing string) {
+	x.state.End(now, failing)
+	x.cancel(errors.New(why))
 }
 
 // began records that a command of a service runs: a before command, or the program itself.
@@ -250,8 +251,7 @@ func (v *serving) byHand(
 // endByHand ends a service's run, if it has one, and returns its process; 0 without one.
 func (x *service) endByHand(now time.Time) (pid int) {
 	if x.ctx != nil && x.state.Phase != services.Ending {
-		x.state.End(now)
-		x.cancel(toEnd{why: "ended by hand"})
+		x.end(now, "ended by hand", "")
 	}
 	return x.pid
 }

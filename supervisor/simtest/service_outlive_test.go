@@ -248,3 +248,21 @@ func TestServicesUnderNewConfig(t *testing.T) {
 		}
 	})
 }
+
+// A service that is ended because it hangs has failed, also if its supervisor is killed meanwhile.
+func TestHungServiceHasFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, m, _, in := outlive(t)
+		m.deaf = map[string]bool{"llama": true}
+		l := w.Start(in)
+		w.Until(time.Minute, "it is ready", func() bool { return state(l, "llama").State == "ready" })
+		m.say(health, "503 Service Unavailable")
+		w.Until(5*time.Minute, "it is ended", func() bool { return state(l, "llama").State == "ending" })
+		l.Kill()
+		l.Bury()
+		l = w.Start(in)
+		w.Until(time.Minute, "it has failed", func() bool { return state(l, "llama").Fails == 1 })
+		m.say(health, "")
+		l.Stop()
+	})
+}

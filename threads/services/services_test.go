@@ -258,7 +258,7 @@ func TestStop(t *testing.T) {
 				switch x := &list[i]; {
 				case x.Name != step.Name:
 				case step.Do == End:
-					x.End(at(now))
+					x.End(at(now), "")
 				case step.Do == Kill:
 					x.Hurry()
 				}
@@ -388,7 +388,7 @@ func TestWords(t *testing.T) {
 			"db, which it needs, failed (exit status 2) and rests", "",
 		},
 		{func(x *Service) { ready(x); x.Answer(&x.Service, start, "503") }, "does not answer: 503", "503", ""},
-		{func(x *Service) { x.Start(start); x.End(start) }, "is being ended", "", ""},
+		{func(x *Service) { x.Start(start); x.End(start, "") }, "is being ended", "", ""},
 		{
 			func(x *Service) { x.Ended(&x.Service, start, failed) }, "failed (exit status 1) and rests", "exit status 1",
 			"",

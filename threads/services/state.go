@@ -40,6 +40,8 @@ type State struct {
 	Said   string    `json:"said,omitempty"`   // why it cannot be used, as it or the check reported
 	Misses int       `json:"misses,omitempty"` // failed checks in a row, while it was ready
 	Held   bool      `json:"held,omitempty"`   // a person stopped it: it does not start until a person starts it
+	// Failing is why it is being ended, if that end counts as a failure.
+	Failing string `json:"failing,omitempty"`
 
 	// The next supervisor checks again.
 	asked  time.Time // when it was last checked
@@ -96,13 +98,19 @@ func (s *State) Answer(x *threads.Service, now time.Time, why string) {
 	}
 }
 
-// End records that the service is being ended.
-func (s *State) End(now time.Time) { s.turn(Ending, now) }
+// End records that the service is being ended. failing is the cause if the end counts as a failure, otherwise empty.
+// The first End counts.
+func (s *State) End(now time.Time, failing string) {
+	if s.Phase != Ending {
+		s.Failing = failing
+	}
+	s.turn(Ending, now)
+}
 
 // Hurry records that the service's grace is over.
 func (s *State) Hurry() { s.hurried = true }
 
-// Exit is how a run of a service ended, when none of its processes is left. The zero value means: as ordered.
+// Exit is how a run of a service ended, when none of its processes is left. The zero value means: as ordered by End.
 type Exit struct {
 	Zero bool   // its program ended by itself, with status 0
 	Why  string // in words, for every end that nobody ordered
@@ -111,7 +119,10 @@ type Exit struct {
 // Ended records the end of a run of the service x.
 func (s *State) Ended(x *threads.Service, now time.Time, e Exit) {
 	lasted := s.lasted(now)
-	s.Good, s.Said, s.Misses, s.hurried = time.Time{}, "", 0, false
+	if e == (Exit{}) {
+		e.Why = s.Failing
+	}
+	s.Good, s.Said, s.Misses, s.hurried, s.Failing = time.Time{}, "", 0, false, ""
 	again := x.Again(e.Zero)
 	if lasted || !again {
 		s.Fails = 0

@@ -255,7 +255,7 @@ func (w *world) carryOut(p *played, step Step) {
 		p.Answer(&p.Service.Service, w.now, "")
 	case End:
 		p.ending, p.usable = true, false
-		p.End(w.now)
+		p.End(w.now, "")
 	}
 }
 
