@@ -64,12 +64,12 @@ SOAK_TAKES = 1
 SOAK_EVIL  = 10m
 
 .PHONY: soak
-soak: build ## 1,000 sessions through 20 threads, kill -9 at every write, 100 upgrades, 50 kills, 1,000 stops meanwhile, evil agents, a month of virtual time
+soak: build ## 1,000 sessions through 20 threads, kill -9 at every write, 100 upgrades, 65 deaths of the supervisor, 1,000 stops meanwhile, evil agents, a month of virtual time
 	DISINTO_SOAK='$(SOAK)' DISINTO_SOAK_TAKES='$(SOAK_TAKES)' DISINTO_SOAK_EVIL='$(SOAK_EVIL)' DISINTO_BINARY='$(CURDIR)/bin/disinto' \
 	go test -v -count=1 -timeout 40m -run 'TestSoak|TestKilledAtRequest' ./cmd/disinto
 	DISINTO_UPGRADES=100 go test -v -count=1 -timeout 40m -run 'TestUpgrades$$' ./cmd/disinto
-	DISINTO_KILLS=50 DISINTO_BINARY='$(CURDIR)/bin/disinto' \
-	go test -v -count=1 -timeout 40m -run 'TestSupervisorKilled$$' ./cmd/disinto
+	DISINTO_KILLS=65 DISINTO_BINARY='$(CURDIR)/bin/disinto' \
+	go test -v -count=1 -timeout 3h -run 'TestSupervisorKilled$$' ./cmd/disinto
 	DISINTO_TERMS=1000 DISINTO_BINARY='$(CURDIR)/bin/disinto' \
 	go test -v -count=1 -timeout 90m -run 'TestTermsWhileReplaced$$' ./cmd/disinto
 	DISINTO_STORMS=1 DISINTO_SOAK_DAYS=30 go test -v -count=1 -timeout 40m -run 'TestSoak' ./supervisor/simtest

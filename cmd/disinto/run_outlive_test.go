@@ -2,9 +2,11 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,15 +38,16 @@ func (r *running) vitals() vitals {
 	return vitals{a.rss + b.rss, a.threads + b.threads, a.fds + b.fds, a.children + b.children, a.cpu + b.cpu}
 }
 
-// The supervisor is killed repeatedly while sessions start, run and end. None of them ends, none begins twice, and each
-// exit status arrives once. DISINTO_KILLS is the number of kills: fifty in make soak, three in make check.
+// The supervisor dies repeatedly while sessions start, run and end: mostly by KILL, and in make soak also by ABRT, SEGV,
+// STOP and the kernel's OOM killer. No session ends or begins twice, and each exit status arrives once. DISINTO_KILLS is
+// the number of deaths: 65 in make soak, 52 of them by KILL, three in make check.
 func TestSupervisorKilled(t *testing.T) {
 	kills, _ := strconv.Atoi(os.Getenv("DISINTO_KILLS"))
 	t.Parallel()
-	n, threads, takes := 6, 3, "2"
+	n, threads, takes, soaks := 6, 3, "2", kills > 0
 	switch {
-	case kills > 0:
-		n, threads, takes = 100+6*kills, 100, "4"
+	case soaks:
+		n, threads, takes = 200, 100, "50"
 	case storms():
 		kills, n, threads, takes = 3, 40, soakThreads, "4"
 	default:
@@ -52,28 +55,42 @@ func TestSupervisorKilled(t *testing.T) {
 	}
 	s := newSoak(t, threads, n, takes)
 	r := s.start()
+	ended := func() int { return strings.Count(r.read(s.ledger), "\n") }
 	var took []time.Duration
 	var books strings.Builder // each supervisor starts a new journal; the old one stays open
 	for len(took) < kills {
 		status(t, s.state, "half of the slots are busy",
 			func(d *control.Document) bool { return len(d.Sessions) >= threads/2 })
+		if soaks { // after a minute a death counts as the first again, so the next supervisor starts at once
+			for calm := time.Now().Add(62 * time.Second); time.Now().Before(calm); time.Sleep(time.Second) {
+				for ; n < ended()+2*threads; n++ {
+					s.file(n + 1)
+				}
+			}
+		}
 		time.Sleep(rand.N(time.Second / 2)) // varies the moment of the kill
 		journal, old := open(t, s.state+"/journal.jsonl", os.O_RDONLY), r.supervisor()
-		begun := time.Now()
-		if err := syscall.Kill(old, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
+		begun, ways := time.Now(), []string{"ABRT", "SEGV", "STOP", "OOM"}
+		way := "KILL"
+		if i := len(took); i%5 == 4 {
+			way = ways[i/5%len(ways)]
 		}
+		s.die(r, old, way)
 		eventually(t, "another supervisor runs", func() bool { now := r.supervisor(); return now != 0 && now != old })
 		status(t, s.state, "it answers", func(*control.Document) bool { return true })
-		took = append(took, time.Since(begun))
+		if took = append(took, time.Since(begun)); soaks {
+			t.Logf("death %d, by %s, with %d sessions ended: answered after %s", len(took), way, ended(), took[len(took)-1])
+		}
 		written, err := io.ReadAll(journal)
 		if err = errors.Join(err, journal.Close()); err != nil {
 			t.Fatal(err)
 		}
 		books.Write(written)
 	}
-	ended := func() int { return strings.Count(r.read(s.ledger), "\n") }
-	status(t, s.state, "all work is done", func(d *control.Document) bool { return len(d.Sessions) == 0 && ended() >= n })
+	for was := ended(); was < n; was = ended() {
+		eventually(t, "another session ends", func() bool { return ended() > was })
+	}
+	status(t, s.state, "all work is done", func(d *control.Document) bool { return len(d.Sessions) == 0 })
 	r.signal(syscall.SIGTERM)
 	if code := r.wait(); code != exitDone {
 		t.Errorf("got exit code %d, want 0", code)
@@ -86,6 +103,48 @@ func TestSupervisorKilled(t *testing.T) {
 	t.Logf("%d kills with %d threads; %d of %d sessions were lost before their programs began; the next supervisor "+
 		"answered after %s, at most %s", kills, threads, starts-n, starts, took[len(took)/2].Round(time.Millisecond),
 		took[len(took)-1].Round(time.Millisecond))
+}
+
+// die lets a supervisor die by a signal, or by the kernel because its memory is over. One that is stopped again and
+// again gets KILL from its init.
+func (s *soak) die(r *running, pid int, way string) {
+	s.t.Helper()
+	signals := map[string]syscall.Signal{
+		"KILL": syscall.SIGKILL, "ABRT": syscall.SIGABRT, "SEGV": syscall.SIGSEGV, "STOP": syscall.SIGSTOP,
+	}
+	again := signals[way]
+	if way == "OOM" {
+		if !starve(s.t, pid) {
+			again = syscall.SIGKILL
+		}
+	}
+	eventually(s.t, "the supervisor has died by "+way, func() bool {
+		if again != 0 && r.supervisor() == pid {
+			_ = syscall.Kill(pid, again)
+		}
+		return r.supervisor() != pid
+	})
+}
+
+// starve puts a process into a cgroup that has no memory, where the kernel kills it at its next allocation. It returns
+// false without a cgroup.
+func starve(t *testing.T, pid int) bool {
+	t.Helper()
+	dir, limit := fmt.Sprintf("/sys/fs/cgroup/memory/disinto-test-%d", pid), "memory.limit_in_bytes"
+	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil { // version 2
+		dir, limit = fmt.Sprintf("/sys/fs/cgroup/disinto-test-%d", pid), "memory.max"
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Log(err)
+		return false
+	}
+	t.Cleanup(func() { _ = os.Remove(dir) })
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, limit), []byte("65536"), 0o644),
+		os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(itoa(pid)), 0o644)); err != nil {
+		t.Log(err)
+		return false
+	}
+	return true
 }
 
 // whole returns the lines of journals without those that a kill has torn.
