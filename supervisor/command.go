@@ -7,11 +7,11 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// command wraps do, which carries out a command and fills in its report. The command is refused while the supervisor
-// starts, stops or hands over. While it runs, the supervisor does not end.
+// command wraps do, which carries out a command and fills in its report. The command waits for the start of the
+// supervisor, and is refused while it stops or is replaced. While the command runs, the supervisor does not end.
 func command[T, A any](c *core, do func(context.Context, T, *A) error) func(context.Context, T) (*A, error) {
 	return func(ctx context.Context, request T) (*A, error) {
-		leave, err := c.enterCommand()
+		leave, err := c.enterCommand(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -21,9 +21,9 @@ func command[T, A any](c *core, do func(context.Context, T, *A) error) func(cont
 	}
 }
 
-// enterCommand admits a command, and keeps the supervisor from ending until leave.
-func (c *core) enterCommand() (leave func(), err error) {
-	leave, err = c.gate.enter(&c.running)
+// enterCommand admits a command once the supervisor has started, and keeps the supervisor from ending until leave.
+func (c *core) enterCommand(ctx context.Context) (leave func(), err error) {
+	leave, err = c.gate.enter(ctx, &c.running)
 	if err == nil && c.state.config() == nil {
 		leave()
 		return nil, control.NotNow("not now: there is no valid configuration")

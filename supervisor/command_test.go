@@ -146,7 +146,7 @@ func TestPauseIsWrittenDown(t *testing.T) {
 	})
 }
 
-// A command is refused before Run, without a configuration, and after Run.
+// A command waits for the start of Run, and is refused without it, without a configuration, and after Run.
 func TestCommandNotNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := simtest.New(t)
@@ -155,6 +155,9 @@ func TestCommandNotNow(t *testing.T) {
 			`{}`); got != "503 not now: the supervisor is still starting" {
 			t.Errorf("before Run: got %q", got)
 		}
+		starting := w.Start()
+		told(t, starting, "/v1/pause", `{}`, "everything: paused")
+		starting.Stop()
 		l := w.Start(func(l *simtest.Life) { l.Config, l.Forge = nil, nil })
 		time.Sleep(time.Second)
 		if got := tell(t, l, "/v1/pause", `{}`); got != "503 not now: there is no valid configuration" {

@@ -40,18 +40,18 @@ func (cv *conversation) carryOutComments(ctx context.Context) {
 		case <-cv.scanner.scanned:
 		}
 		for _, h := range cv.state.unanswered() {
-			cv.inCommand(func() { cv.reply(h) })
+			cv.inCommand(ctx, func() { cv.reply(h) })
 		}
 		for _, said := range cv.state.commands(time.Now()) {
-			cv.inCommand(func() { cv.handle(ctx, said) })
+			cv.inCommand(ctx, func() { cv.handle(ctx, said) })
 		}
 	}
 }
 
 // inCommand runs one step as a command of the control API, so the supervisor does not end meanwhile. While the
 // supervisor stops or hands over, the step is left to the next supervisor.
-func (cv *conversation) inCommand(step func()) {
-	if leave, err := cv.enterCommand(); err == nil {
+func (cv *conversation) inCommand(ctx context.Context, step func()) {
+	if leave, err := cv.enterCommand(ctx); err == nil {
 		defer leave()
 		cv.safely("a command in a comment", step)
 	}

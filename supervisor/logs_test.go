@@ -85,14 +85,9 @@ func TestLogFollows(t *testing.T) {
 	}
 }
 
-// post posts once the supervisor admits commands: Run opens its gate a moment after it begins.
 func post(t *testing.T, url, body string) (status int, got string) {
 	t.Helper()
-	eventually(t, "the supervisor to admit commands", func() bool {
-		status, got = read(t)(http.Post(url, "application/json", strings.NewReader(body)))
-		return !strings.Contains(got, "is still starting")
-	})
-	return status, got
+	return read(t)(http.Post(url, "application/json", strings.NewReader(body)))
 }
 
 func fetch(t *testing.T, url string) (int, string) {

@@ -28,7 +28,7 @@ const (
 // another is refused.
 func (s *Supervisor) Quiet(ctx context.Context, end func() error) error {
 	s.init()
-	if err := s.gate.close(); err != nil {
+	if err := s.gate.close(ctx); err != nil {
 		return err
 	}
 	s.state.close(true)

@@ -170,6 +170,7 @@ func (s *Supervisor) shutdown(abandon func()) {
 	if cfg := s.state.config(); cfg != nil {
 		grace = cfg.Factory.StopGrace
 	}
+	s.gate.open(s.until) // a command that waits for the start learns that none follows
 	end := time.Now().Add(grace + releaseTime)
 	s.inference.saves.endAt(end.Add(-releaseTime))
 	s.inference.locateConversations(func(string) bool { return true })

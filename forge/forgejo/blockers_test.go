@@ -230,8 +230,8 @@ func TestBlockerBecomesPrivate(t *testing.T) {
 	})
 }
 
-// TestMergedWithBlockers: an issue whose pull request is merged cannot be closed before its dependencies, with the label
-// backlog or without.
+// TestMergedWithBlockers: an issue whose pull request is merged cannot be closed before its dependencies, with the
+// label backlog or without.
 func TestMergedWithBlockers(t *testing.T) {
 	onEach(t, func(w *world) {
 		blocker, n := w.file("blocker", ""), w.file("merged", "")

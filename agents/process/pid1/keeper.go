@@ -97,7 +97,7 @@ func (k *keeper) live() int {
 			continue
 		case rouse:
 			k.say("the supervisor has said nothing for " + silence.String() + "; it gets CONT")
-			k.roused = time.Now()
+			k.isRoused(time.Now())
 			_ = syscall.Kill(k.pid, syscall.SIGCONT)
 			continue
 		case kill:

@@ -40,7 +40,8 @@ type watchman struct {
 	begun   time.Time // the start of the present supervisor; zero while none runs
 	heard   time.Time // its newest message
 	ready   time.Time // when it first reported that it is ready; zero before
-	roused  time.Time // when it got CONT
+	roused  time.Time // when it got CONT, if it has said nothing since
+	stopped time.Time // when it last got CONT; zero before
 	killed  bool      // it got KILL
 	ended   time.Time // the end of the last one
 	settled bool      // a supervisor has been ready
@@ -59,12 +60,15 @@ type watchman struct {
 
 // started records the start of a supervisor.
 func (w *watchman) started(now time.Time) {
-	w.begun, w.heard, w.ready, w.roused, w.killed = now, now, time.Time{}, time.Time{}, false
+	w.begun, w.heard, w.ready, w.roused, w.stopped, w.killed = now, now, time.Time{}, time.Time{}, time.Time{}, false
 	w.last = !w.stopBy.IsZero()
 	if w.alone.IsZero() {
 		w.alone = now
 	}
 }
+
+// isRoused records that the supervisor gets CONT.
+func (w *watchman) isRoused(now time.Time) { w.roused, w.stopped = now, now }
 
 // got records a message of the supervisor.
 func (w *watchman) got(now time.Time) { w.heard, w.roused = now, time.Time{} }
@@ -156,6 +160,9 @@ func (w *watchman) next(now time.Time) (step, time.Time) {
 	case w.trial && due(w.begun.Add(trialTime)):
 		return kill, time.Time{}
 	case w.roused.IsZero() && due(w.heard.Add(silence)):
+		if !w.stopped.IsZero() && now.Sub(w.stopped) < calm { // somebody stops it again and again
+			return kill, time.Time{}
+		}
 		return rouse, time.Time{}
 	case !w.roused.IsZero() && due(w.roused.Add(rousing)):
 		return kill, time.Time{}

@@ -88,6 +88,18 @@ func TestWatchman(t *testing.T) {
 			w.got(at(35))
 			return w
 		}, 41, wait, 65},
+		{"silent again soon after CONT", func() *watchman {
+			w := readySince()
+			w.isRoused(at(31))
+			w.got(at(32))
+			return w
+		}, 62, kill, 0},
+		{"silent again, long after CONT", func() *watchman {
+			w := readySince()
+			w.isRoused(at(31))
+			w.got(at(80))
+			return w
+		}, 110, rouse, 0},
 		{"killed, but not dead", func() *watchman {
 			w := readySince()
 			w.roused, w.killed = at(31), true
