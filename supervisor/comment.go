@@ -83,8 +83,11 @@ func toldComment(c *chore) comment {
 				"Please close it. To have it all the same, open the issue again, or merge by hand.",
 		}
 	}
-	if c.mark.Reason.Code == threads.BaseChanged {
+	switch c.mark.Reason.Code {
+	case threads.BaseChanged:
 		return strayComment(c)
+	case threads.TooBigToReview:
+		return unshownComment(c)
 	}
 	return circleComment(c)
 }
@@ -98,6 +101,15 @@ func strayComment(c *chore) comment {
 			"\n\nwhich is neither the default branch nor one of `bases` in `[forge]`. So no agent continues here, and this " +
 			"will not be merged.\n\nPlease edit the target branch; an approved head is then reviewed again. Or close this, " +
 			"or merge by hand.",
+	}
+}
+
+// unshownComment asks for a person's approval of a head. What was not shown has names that a branch's author chose.
+func unshownComment(c *chore) comment {
+	return comment{
+		fmt.Sprintf("too-big-%.12s", c.mark.Item.HeadSHA),
+		"An agent reviewed this and has nothing against it, but was not shown all of it:\n\n" + fence(c.mark.Reason.Note) +
+			"\n\nSo it is merged only after a person has looked at that, and approved it. A new push is reviewed again.",
 	}
 }
 

@@ -55,6 +55,7 @@ const (
 	Unreviewed        Code = "unreviewed"
 	Refused           Code = "refused"
 	PushRefused       Code = "push-refused"
+	TooBigToReview    Code = "too-big-to-review"
 	OverLimit         Code = "over-limit"
 	TalkUnread        Code = "comments-unread"
 	PlanWaits         Code = "plan-waits"
@@ -290,6 +291,10 @@ var codeDocs = []CodeDoc{
 	doc(PushRefused, Failed, ByItself, "{note}",
 		"the forge refuses the agent's finished work, by a rule, a hook or a limit of size; its commits are kept",
 		"remove what the forge objects to; then `disinto retry REF` pushes them, without another run of the model"),
+	doc(TooBigToReview, Blocked, ByPerson, "not shown whole to its reviewer: {note}",
+		"an agent reviewed it and has nothing against it, but could not be shown all of it",
+		"look at what was not shown, then approve it on the forge; a new head is reviewed by itself, and "+
+			"`disinto retry REF` has this one reviewed again"),
 	doc(OverLimit, Failed, ByItself, "{note}",
 		"a session, or all sessions on the issue together, used as much as the role allows",
 		"`disinto retry REF` allows as much again; `max_tokens` and `max_usd` of the role allow more"),

@@ -109,6 +109,9 @@ type ChainHistory struct {
 	Approved []Approval `json:"approved,omitempty"`
 	// Carried is the last update of the pull request; nil without one.
 	Carried *Carried `json:"carried,omitempty"`
+	// Unshown is the last head that a review session had nothing against, although it was not shown all of it; nil
+	// without one. Only a person can approve that head.
+	Unshown *Unshown `json:"unshown,omitempty"`
 	// NoMerge is the forge's last refusal to merge the pull request; nil without one.
 	NoMerge *NoMerge `json:"no_merge,omitempty"`
 	// Told is the Key of the reason that was commented last, so that each reason is commented once.
@@ -153,6 +156,13 @@ type Approval struct {
 	Head      string `json:"head"`
 	Base      string `json:"base"`
 	MergeBase string `json:"merge_base,omitempty"`
+}
+
+// Unshown is a head and a base whose difference no reviewer was shown whole. Words say what was not shown.
+type Unshown struct {
+	Head  string `json:"head"`
+	Base  string `json:"base"`
+	Words string `json:"words,omitempty"`
 }
 
 // Carried is a head of a pull request that the supervisor made, by merging the base into an approved head. Approvals of

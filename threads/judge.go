@@ -41,8 +41,11 @@ func Judge(
 	if !AsksForge(item, out) {
 		return out, NoEffect
 	}
-	if out.Result == agents.Planned {
+	switch out.Result {
+	case agents.Planned:
 		out.Result, out.Reason, out.Words = agents.Done, "a plan, which was not asked for", ""
+	case agents.TooBig:
+		out.Result, out.Reason = agents.Done, "too big to review, although it was no review"
 	}
 	effect, words := effectOf(item, login, look, headBefore)
 	switch {
@@ -59,10 +62,12 @@ func Judge(
 }
 
 // AsksForge reports whether Judge needs a look at the forge for a session that ended by itself. Without one, Judge
-// believes a program that reports a failure, a refusal, a question, a requested plan, or a limit.
+// believes a program that reports a failure, a refusal, a question, a requested plan, a limit, or a change that was too
+// big to review: an approval that its account gave all the same does not count.
 func AsksForge(item Item, out agents.Outcome) bool {
 	ended := out.Result == agents.Done || out.Result == agents.OverBudget || out.Result == agents.Lost ||
-		out.Result.Fails() && !out.Claimed || out.Result == agents.Planned && item.Cause != CausePlan
+		out.Result.Fails() && !out.Claimed || out.Result == agents.Planned && item.Cause != CausePlan ||
+		out.Result == agents.TooBig && item.Kind != agents.KindReview
 	return item.Kind != agents.KindSchedule && ended
 }
 

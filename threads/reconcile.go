@@ -234,6 +234,7 @@ var endRules = []endRule{
 	{"waits for cancelled work", ActNeedsHuman, true, false, orphaned},
 	{"its issue is closed", ActTell, true, false, unwantedPull},
 	{"goes to another branch", ActTell, true, false, strayPull},
+	{"too big to review", ActTell, true, false, bigPull},
 	{"waits for itself", ActTell, true, false, circular},
 }
 
@@ -261,6 +262,13 @@ func strayPull(v *view, w *work) *Reason {
 		return nil
 	}
 	return strayBase(v, w)
+}
+
+func bigPull(v *view, w *work) *Reason {
+	if w.pull == nil || superseded(v, w) != nil || strayBase(v, w) != nil {
+		return nil
+	}
+	return tooBig(v, w)
 }
 
 // markEnd asks for a person if agents can get no further with an item. It waits while another label keeps agents off.

@@ -74,6 +74,7 @@ var (
 		{"review asked for", uninvited},
 		{"CI reported", ciPending},
 		{"rounds left", tooManyRounds},
+		{"not too big to review", tooBig},
 		{"not refused by an agent", refused},
 		{"within the issue's limit", issueLimit},
 		{"attempts left", gaveUp},

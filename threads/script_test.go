@@ -789,6 +789,8 @@ func (w *scriptWorld) history(f []string) {
 	case "push-refused": // N WHY
 		c := Entry(h.Chains, w.ref(f[1]))
 		c.Refused, c.RefusedAs = strings.Join(f[2:], " "), PushRefused
+	case "unshown": // N HEAD WHY
+		Entry(h.Chains, w.ref(f[1])).Unshown = &Unshown{Head: f[2], Base: "main", Words: strings.Join(f[3:], " ")}
 	case "labelled": // N LABEL WHY
 		Entry(h.Chains, w.ref(f[1])).Labelled = Labelled{Label: f[2], Why: strings.Join(f[3:], " ")}
 	case "retried":

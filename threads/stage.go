@@ -213,3 +213,17 @@ func (v *view) void(p *forge.Pull, r *forge.Review) Cause {
 	}
 	return why
 }
+
+// tooBig holds a pull request before another review that would be shown no more than the last one.
+func tooBig(v *view, w *work) *Reason {
+	if w.Kind != agents.KindReview || !v.unshown(w.pull) {
+		return nil
+	}
+	return &Reason{Code: TooBigToReview, Note: w.past.Unshown.Words}
+}
+
+// unshown reports whether a reviewer had nothing against this head of a pull request and was not shown all of it.
+func (v *view) unshown(p *forge.Pull) bool {
+	u := v.History.Chain(p.Ref).Unshown
+	return u != nil && u.Head == p.HeadSHA && u.Base == p.Base
+}

@@ -202,7 +202,7 @@ func (v *view) indexPulls() {
 		st := v.stageOf(p)
 		v.stages[i] = st
 		waits := st.kind == agents.KindReview && !p.Draft && forge.SkipLabel(p.Labels) == "" && !v.unwanted(p) &&
-			!v.askedAgain(p.Ref)
+			!v.askedAgain(p.Ref) && !v.unshown(p)
 		if waits && st.own && !st.stray && (v.Config.reviewable(st.writers) || !v.Config.hasReviewers()) {
 			v.waiting[p.Repo]++
 		}

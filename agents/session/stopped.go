@@ -272,7 +272,7 @@ func (t *tree) unpack(ctx context.Context, branch, tip string) error {
 // interrupted reports whether a session with this outcome was interrupted, so that its work has to be saved.
 func interrupted(result agents.Result) bool {
 	switch result {
-	case agents.Done, agents.NoProgress, agents.Refused, agents.Planned:
+	case agents.Done, agents.NoProgress, agents.Refused, agents.Planned, agents.TooBig:
 		return false
 	}
 	return true

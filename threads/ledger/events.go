@@ -155,6 +155,9 @@ type End struct {
 	Found    int64 `json:"found,omitempty"`
 	// Approved is the change that the session approved; nil where that is unknown, as in journals of older versions.
 	Approved *threads.Approval `json:"approved,omitempty"`
+	// Unshown is the change that the session could not be shown whole; nil with another result than agents.TooBig. Its
+	// words are in Reason.
+	Unshown *threads.Unshown `json:"unshown,omitempty"`
 	// Resumed is how much a cache had of the first request; nil if the session continued no conversation. Cold says why
 	// it had little, and is empty otherwise.
 	Resumed *agents.Resumption `json:"resumed,omitempty"`

@@ -53,6 +53,8 @@ func everything() []Record {
 	elsewhere.Start.Thread, elsewhere.Start.Sticky = "anthropic", false
 	again := startRec("x", 61, 1)
 	again.Start.Item.Kind, again.Start.Chain, again.Start.Agent = agents.KindReview, review.Start.Chain, "review-opus"
+	big := startRec("z", 62, 1)
+	big.Start.Item.Kind, big.Start.Agent = agents.KindReview, "review-opus"
 	review.Start.Author = "johba"
 	revoked := startRec("j", 24, 1)
 	revoked.Start.Agent, revoked.Start.Thread, revoked.Start.Sticky = "dev-opus", "anthropic", false
@@ -107,6 +109,9 @@ func everything() []Record {
 		again, endRec("x", 3*time.Minute, End{Result: agents.Done, Verdict: Approved, Approved: &threads.Approval{
 			Head: "aa", Base: "main", MergeBase: "bb",
 		}}),
+		big, endRec("z", 3*time.Minute, End{
+			Result: agents.TooBig, Reason: "a binary", Unshown: &threads.Unshown{Head: "aa", Base: "main"},
+		}),
 		startRec("c", 5, 1), endRec("c", time.Minute, End{Result: agents.Refused, Reason: "too large"}),
 		startRec("d", 6, 1), endRec("d", time.Minute, End{
 			Result: agents.Limited, RetryAt: noon.Add(time.Hour),

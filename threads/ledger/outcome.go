@@ -95,6 +95,7 @@ var outcomes = []outcome{
 	{"over its limit", overLimit, (*ended).overLimit, true},
 	{"refused", func(e *ended) bool { return e.Result == agents.Refused && !e.scheduled() }, (*ended).refused, true},
 	{"push refused", pushRefused, (*ended).unpushed, true},
+	{"too big", func(e *ended) bool { return e.Result == agents.TooBig && !e.scheduled() }, (*ended).tooBig, true},
 	{"question", func(e *ended) bool { return e.Result == agents.Question && !e.scheduled() }, (*ended).asked, true},
 	{"plan", func(e *ended) bool { return e.Result == agents.Planned && !e.scheduled() }, (*ended).planned, true},
 	{"words only", func(e *ended) bool { return e.Result == agents.Done && e.Remarked }, (*ended).remarked, true},
@@ -214,7 +215,7 @@ func (e *ended) judged() {
 	if e.Sticky && e.Item.Kind.Writes() && e.Result == agents.Done && !e.Remarked {
 		e.chain.Written, e.chain.WrittenOn, e.writer = e.at, e.Thread, e.thread
 	}
-	if e.Approved != nil && e.Item.Kind == agents.KindReview {
+	if e.Approved != nil && e.Item.Kind == agents.KindReview && e.Result != agents.TooBig {
 		a := *e.Approved
 		a.Agent = e.Agent
 		e.held.Approve(a)
@@ -229,7 +230,7 @@ func (e *ended) judged() {
 // request can move in every review, so a cancelled review counts too.
 func (e *ended) round() {
 	switch {
-	case e.NeverRan || e.Result != agents.Done && e.Result != agents.Cancelled:
+	case e.NeverRan || e.Result != agents.Done && e.Result != agents.Cancelled && e.Result != agents.TooBig:
 	case e.Item.Kind == agents.KindReview:
 		e.held.Reviews++
 	case e.Cause == threads.CauseConflict:
@@ -241,7 +242,8 @@ func (e *ended) round() {
 // the agent.
 func (e *ended) tally() {
 	switch {
-	case e.Result == agents.Done || e.Result == agents.Refused || e.Result == agents.PushRefused || e.talks():
+	case e.Result == agents.Done || e.Result == agents.Refused || e.Result == agents.PushRefused ||
+		e.Result == agents.TooBig || e.talks():
 		e.agent.Fruitless = 0
 	case e.Result.Fails() || e.Result == agents.BackendDown:
 		e.agent.Fruitless++
@@ -256,8 +258,8 @@ func (e *ended) tally() {
 		e.thread.Learn(e.Item.Kind, *e.Usage)
 	}
 	// A run is still due if the backend, a day's budget, or the supervisor's end kept it from its work.
-	ran := e.Result == agents.Done || e.Result == agents.Refused || e.Result == agents.PushRefused || e.talks() ||
-		e.Result.BurnsAttempt()
+	ran := e.Result == agents.Done || e.Result == agents.Refused || e.Result == agents.PushRefused ||
+		e.Result == agents.TooBig || e.talks() || e.Result.BurnsAttempt()
 	if (ran || e.Stop == threads.StopOverLimit) && e.scheduled() {
 		e.item.LastRun = e.at
 	}
@@ -379,6 +381,16 @@ func (e *ended) overLimit() {
 // unpushed hands the item to a person: the forge would refuse the next push, too.
 func (e *ended) unpushed() {
 	e.held.Refused, e.held.RefusedAt, e.held.RefusedAs = e.Reason, e.at, threads.PushRefused
+}
+
+// tooBig keeps the head for a person. Each such head is told once.
+func (e *ended) tooBig() {
+	if e.Unshown != nil {
+		e.held.Unshown = &threads.Unshown{Head: e.Unshown.Head, Base: e.Unshown.Base, Words: e.Reason}
+	}
+	if told := (&threads.Reason{Code: threads.TooBigToReview}).Key(); e.held.Told == told {
+		e.held.Told = ""
+	}
 }
 
 // remarked makes an item rest after a session that left only comments or labels. That is progress, so no attempt is

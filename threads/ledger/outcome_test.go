@@ -48,6 +48,20 @@ func TestEndTable(t *testing.T) {
 			},
 		},
 		{
+			"too big",
+			End{
+				Result: agents.TooBig, Reason: "a.bin was not shown",
+				Approved: &threads.Approval{Head: "aa", Base: "main"},
+				Unshown:  &threads.Unshown{Head: "aa", Base: "main"},
+			},
+			0, 0, 0, 0,
+			func(h *State) bool {
+				c := h.Chain(item.Ref)
+				return *c.Unshown == threads.Unshown{Head: "aa", Base: "main", Words: "a.bin was not shown"} &&
+					c.Approved == nil && h.Agent("dev-qwen").Failed == 0
+			},
+		},
+		{
 			"over its limit",
 			End{Result: agents.OverBudget, Stop: threads.StopOverLimit, Reason: "5 of 5 tokens"},
 			0, 0, 0, 0,

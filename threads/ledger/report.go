@@ -58,6 +58,9 @@ func (r *Report) End() *End {
 	case r.Rejected != "":
 		out.Result, out.Reason = agents.TokenRejected, r.Rejected
 	}
+	if out.Result == agents.TooBig {
+		end.Unshown = &threads.Unshown{Head: r.Item.HeadSHA, Base: r.Item.Base}
+	}
 	end.Result, end.Reason, end.Words, end.RetryAt = out.Result, out.Reason, out.Words, out.RetryAt
 	end.Session, end.CPU, end.MaxRSS = out.SessionID, out.CPU, out.MaxRSS
 	end.Resumed = plausible(out.Resumed)

@@ -169,7 +169,7 @@ func (w *watcher) follow(m *Model, s *ledger.Past, seen map[Delay][]time.Duratio
 // asksPeople reports whether after this result a person must act before the next session.
 func asksPeople(r agents.Result) bool {
 	switch r {
-	case agents.Question, agents.Planned, agents.Refused, agents.PushRefused, agents.OverBudget:
+	case agents.Question, agents.Planned, agents.Refused, agents.PushRefused, agents.TooBig, agents.OverBudget:
 		return true
 	}
 	return false

@@ -35,6 +35,8 @@ var (
 		{out: agents.Outcome{Result: agents.Done}, remarks: true},
 		{out: agents.Outcome{Result: agents.Refused, Reason: "too large", Claimed: true}},
 		{out: agents.Outcome{Result: agents.PushRefused, Reason: "the hook says no", Claimed: true}},
+		{out: agents.Outcome{Result: agents.TooBig, Reason: "a binary", Claimed: true}},
+		{achieves: true, out: agents.Outcome{Result: agents.TooBig, Reason: "a submodule", Claimed: true}},
 		{out: agents.Outcome{Result: agents.Limited, Reason: "usage limit", Claimed: true}},
 		{out: agents.Outcome{Result: agents.Looped, Reason: "the same call again", Claimed: true}},
 		{out: agents.Outcome{Result: agents.OverBudget, Reason: "so it says", Claimed: true}},

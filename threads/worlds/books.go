@@ -71,6 +71,9 @@ func endOf(r *run, cfg *threads.Config, out agents.Outcome, effect threads.Effec
 	if out.Result == agents.Cancelled || out.Result == agents.OverBudget {
 		end.Stop = r.stopped
 	}
+	if out.Result == agents.TooBig {
+		end.Unshown = &threads.Unshown{Head: r.Item.HeadSHA, Base: r.Item.Base}
+	}
 	if out.Usage != (agents.Usage{}) {
 		end.Usage = &out.Usage
 	}

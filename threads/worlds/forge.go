@@ -54,6 +54,7 @@ type pull struct {
 	stubborn bool      // the forge refuses to merge it: a protected branch wants a second approval
 	writers  []string  // agents other than its opener that had a session on it
 	vouched  []vouch   // approvals by review sessions that the supervisor saw end
+	unshown  []string  // the head and base that the last review session was not shown whole
 	obstacle [pullObstacles]time.Time
 }
 

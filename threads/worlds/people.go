@@ -399,6 +399,9 @@ func (w *world) retry(r *repo) {
 	if slices.ContainsFunc(w.shell.runs, func(x *run) bool { return x.Item.Ref == ref || x.Item.Chain == ref }) {
 		return // the command is refused during a session
 	}
+	if p := w.aPull(r, func(p *pull) bool { return p.Ref == ref }); p != nil {
+		p.unshown, w.forge.dirty = nil, true
+	}
 	w.log("people retry %s", ref)
 	w.shell.record(ledger.Record{Retry: &ledger.Retry{Refs: []ledger.Ref{ledger.Ref(ref)}}})
 	w.checks.after.retried(ref)

@@ -167,7 +167,11 @@ func (sh *shell) ended(
 	end := endOf(r, sh.w.cfg, out, effect, verdict)
 	end.Approved, end.Words = approved, out.Words
 	sh.record(ledger.Record{End: end})
-	sh.w.forge.vouch(r)
+	if p := sh.w.forge.pull(r.Item.Ref); out.Result == agents.TooBig && p != nil {
+		p.unshown, sh.w.forge.dirty = []string{r.Item.HeadSHA, r.Item.Base}, true
+	} else {
+		sh.w.forge.vouch(r)
+	}
 	sh.w.checks.after.ended(r, sh.w, out, effect)
 }
 
@@ -244,7 +248,7 @@ func (s *server) forgetWriters() {
 			is.writers = nil
 		}
 		for _, p := range r.pulls {
-			p.writers, p.vouched = nil, nil
+			p.writers, p.vouched, p.unshown = nil, nil, nil
 		}
 	}
 	s.dirty = true

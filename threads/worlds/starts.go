@@ -69,6 +69,7 @@ var needs = map[agents.Kind][]pullObstacle{
 	agents.KindReview: {
 		pullUninvited,
 		pullClosed, pullDraft, pullSkipped, pullClaimed, pullUnwanted, pullStray, pullUnplanned, pullNotGreen, pullJudged,
+		pullUnshown,
 	},
 	agents.KindRework: {
 		pullClosed, pullDraft, pullSkipped, pullClaimed, pullUnwanted, pullStray, pullUnplanned, pullStranger,

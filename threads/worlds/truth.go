@@ -85,6 +85,7 @@ const (
 	pullAstray    // of any account, with such a base
 	pullUnplanned // of one of our agents, for an issue whose plan waits
 	pullLanded    // of one of our agents, approved, and all of it is in its base
+	pullUnshown   // its reviewer was not shown this head whole
 	pullObstacles
 )
 
@@ -92,7 +93,7 @@ var pullObstacleNames = [pullObstacles]string{
 	"closed", "a draft", "labelled so that no agent works on it", "not green", "not approved", "objected to by a person",
 	"in conflict", "judged already", "in order", "not ours", "claimed",
 	"not asked for", "for issues that are done", "for another branch", "for another branch",
-	"for an issue without an approved plan", "merged by half",
+	"for an issue without an approved plan", "merged by half", "too big to review",
 }
 
 // settle updates the obstacles after a change.
@@ -239,6 +240,7 @@ func (s *server) pullObstacles(p *pull) (now [pullObstacles]bool) {
 	now[pullAstray] = !s.w.target(p.Base)
 	now[pullLanded] = p.Contained && s.w.ours(p.Author) && !now[pullUnapproved]
 	now[pullUnplanned] = s.unplannedPull(p)
+	now[pullUnshown] = slices.Equal(p.unshown, []string{p.HeadSHA, p.Base})
 	now[pullStray] = now[pullAstray] && s.w.ours(p.Author)
 	now[pullContented] = !v.changes && p.CI != forge.CIFailure && !p.conflict
 	return now
