@@ -80,6 +80,8 @@ type claudeEvent struct {
 	Type, Subtype string
 	SessionID     string `json:"session_id"`
 
+	Tasks []json.RawMessage // in the background, after a change
+
 	// Fields of a retry.
 	Attempt     int
 	MaxRetries  int `json:"max_retries"`
@@ -141,6 +143,10 @@ func (claude) read(line []byte, r *report) bool {
 	switch {
 	case e.Type == "system" && e.Subtype == "api_retry":
 		r.Note = fmt.Sprintf("the backend answers %d, try %d of %d", e.ErrorStatus, e.Attempt, e.MaxRetries)
+	case e.Type == "system" && e.Subtype == "background_tasks_changed":
+		r.background = len(e.Tasks)
+	case e.Type == "system" && e.Subtype == "init": // also when the end of a background task begins another turn
+		r.Ended = false
 	case e.Type == "assistant":
 		r.answer(e.Message.Content)
 		if e.Message.Model != claudeItself {

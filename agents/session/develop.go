@@ -350,7 +350,11 @@ func (r *run) converse(ctx context.Context, d *promptData) (answer, error) {
 			return answer{}, err
 		}
 	}
-	if _, err = r.runPrompt(ctx, prompt); err != nil {
+	last, err := r.runPrompt(ctx, prompt)
+	if err == nil {
+		err = r.finish(ctx, last)
+	}
+	if err != nil {
 		return answer{}, err
 	}
 	return r.readAnswer(ctx)

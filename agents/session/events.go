@@ -25,7 +25,8 @@ type report struct {
 	Running agents.Usage // of this run so far, summed over answers, because a live run reports no total
 	// TotalTokens and TotalCost say that these parts of Usage cover the whole conversation, not only this run.
 	TotalTokens, TotalCost bool
-	Ended                  bool // the last event of a complete run was read
+	Ended                  bool // the last event of a complete run was read, and none of another turn since
+	background             int  // tasks that the CLI runs in the background, and waits for after its last event
 	failure
 	Hopeless  bool   // the CLI retries without a chance of success and must be ended
 	Unread    int    // lines that are not events

@@ -110,6 +110,8 @@ func (opencode) read(line []byte, r *report) bool {
 	}
 	r.Session = cmp.Or(e.SessionID, r.Session)
 	switch e.Type {
+	case "step_start":
+		r.Ended = false
 	case "text":
 		r.Answered = true
 		r.Words, r.Note = e.Part.Text, firstWords(e.Part.Text)

@@ -81,11 +81,14 @@ func (r *run) judge(ctx context.Context, d *promptData) (*verdict, error) {
 		return nil, endWithText(agents.Question, said.Question)
 	}
 	v, err := r.verdict()
+	if err == nil && v.Approve && waits.MatchString(v.Summary) {
+		err = errors.New("it approves, and says that you wait for something")
+	}
 	if err == nil {
 		return v, nil
 	}
-	_, err = r.followUp(ctx, fmt.Sprintf(
-		"Your review does not count yet: %v. Write the file %s now, with the JSON that was asked for.", err, r.verdictPath()))
+	_, err = r.followUp(ctx, fmt.Sprintf("Your review does not count yet: %v. What you started in the background has "+
+		"ended. Write the file %s now, with the JSON that was asked for.", err, r.verdictPath()))
 	if err != nil {
 		return nil, err
 	}

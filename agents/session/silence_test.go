@@ -37,6 +37,7 @@ func TestSilentCLI(t *testing.T) {
 			"down after a while", true, func(at time.Duration) bool { return at > 3*time.Minute }, answer, 0,
 			3*time.Minute + probeEvery + downTime,
 		},
+		{"computes nothing", true, never, answer, 0, probeEvery + idleTime},
 		{"restarts", true, func(at time.Duration) bool { return at < 40*time.Second }, answer, 0, 0},
 		{"runs a tool", false, always, tool, 0, 0},
 		{"speaks", true, always, answer, 10 * time.Second, 0},
@@ -49,8 +50,11 @@ func TestSilentCLI(t *testing.T) {
 				defer cancel(nil)
 				began := time.Now()
 				s := r.listen(ctx, cancel, func(context.Context) error {
-					if tt.down(time.Since(began)) {
+					switch {
+					case tt.down(time.Since(began)):
 						return errors.New("refused")
+					case tt.name == "computes nothing":
+						return errIdle
 					}
 					return nil
 				})
@@ -82,6 +86,47 @@ func TestSilentCLI(t *testing.T) {
 
 func always(time.Duration) bool { return true }
 func never(time.Duration) bool  { return false }
+
+// A CLI is ended soon after its last event, also while it waits for a background task if the agent has handed in its
+// answer. An agent without an answer may wait for its tests. The end of a task begins another turn.
+func TestLastWord(t *testing.T) {
+	tasks := `{"type":"system","subtype":"background_tasks_changed","tasks":[{"task_id":"b"}]}`
+	result := `{"type":"result","subtype":"success","is_error":false,"result":"I wait."}`
+	answer := `{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"Hm."}]}}`
+	tests := []struct {
+		name   string
+		says   []string
+		answer bool
+		ended  time.Duration
+	}{
+		{"nothing in the background", []string{result}, false, lastWord},
+		{"tests in the background", []string{tasks, result}, false, lastTask},
+		{"a server in the background", []string{tasks, result}, true, lastWord},
+		{"another turn", []string{answer, tasks, result, `{"type":"system","subtype":"init"}`}, true, nextAnswer},
+	}
+	for _, tt := range tests {
+		synctest.Test(t, func(t *testing.T) {
+			r := &run{Program: &Program{CLI: "claude", Now: time.Now}, work: work{Workspace: t.TempDir()}}
+			if tt.answer {
+				if err := os.WriteFile(r.answerPath(), []byte("{}"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			s, began, said := r.listen(ctx, cancel, nil), time.Now(), &report{}
+			defer s.timer.Stop()
+			for _, line := range tt.says {
+				said.add(claude{}, []byte(line), time.Now())
+				s.event(said)
+			}
+			<-ctx.Done()
+			if took := time.Since(began); took != tt.ended {
+				t.Errorf("%s: ended after %s, want %s", tt.name, took, tt.ended)
+			}
+		})
+	}
+}
 
 // A backend is down if it refuses or resets connections, or answers with a server's error. One that wants a key, or is
 // slow, may be up.
@@ -117,6 +162,22 @@ func TestProbe(t *testing.T) {
 		if tt.answer != nil {
 			server.Close()
 		}
+	}
+	for answer, want := range map[string]error{
+		`[{"id":0,"is_processing":false},{"id":1,"is_processing":false}]`: errIdle,
+		`[{"id":0,"is_processing":false},{"id":1,"is_processing":true}]`:  nil,
+		`{"error":"slots are off"}`:                                       nil,
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write([]byte(answer))
+		}))
+		if err := (&call{BaseURL: server.URL, Local: true}).probe()(t.Context()); !errors.Is(err, want) {
+			t.Errorf("a server with the slots %s: got %v, want %v", answer, err, want)
+		}
+		if err := (&call{BaseURL: server.URL}).probe()(t.Context()); err != nil {
+			t.Errorf("an API is asked for slots: %v", err)
+		}
+		server.Close()
 	}
 	if (&call{environ: []string{"PATH=/bin"}}).probe() != nil {
 		t.Error("it probes an address that it does not know")
