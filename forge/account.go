@@ -6,12 +6,15 @@ type Account struct {
 	Admin bool // an administrator of the whole forge, not just of a repository
 	// External means that another system, such as LDAP, stores the account's password: the forge cannot set one.
 	External bool
+	Disabled bool   // it is not activated, or may not sign in
+	Email    string // as its administrator sees it
 }
 
 // Token is an access token of an account. The forge shows the token's text once, when the token is created.
 type Token struct {
-	ID   int64
-	Name string
+	ID        int64
+	Name      string
+	LastEight string `json:"token_last_eight"` // the end of its text
 }
 
 // Repository describes a repository as an agent or an administrator finds it before writing to it.

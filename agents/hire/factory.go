@@ -2,9 +2,9 @@ package hire
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -32,13 +32,9 @@ type Factory struct {
 	StillInUse func(context.Context) (why string, err error)
 	// TokensKept is set by Run if it did not revoke the old tokens because one of them is still in use.
 	TokensKept bool
+
+	adopted bool // set by Run: the account is not only this factory's
 }
-
-// tokenPrefix begins the name of every token that hiring creates, here and upstream. Tokens with other names belong to
-// people.
-const tokenPrefix = "disinto-"
-
-func newTokenName() string { return tokenPrefix + strings.ToLower(rand.Text()[:10]) }
 
 // survey reads factory.toml.
 func (f *Factory) survey() (text string, s Survey, err error) {
@@ -96,12 +92,22 @@ func (f *Factory) reposWhere(match func(repo string) (bool, error)) (repos []str
 func (f *Factory) checkWritable() error {
 	var problems []error
 	for _, file := range []File{f.Config, f.Secrets} {
-		if unix.Access(file.Path, unix.W_OK) != nil && unix.Access(filepath.Dir(file.Path), unix.W_OK) != nil {
+		if unix.Access(file.Path, unix.W_OK) != nil && unix.Access(nearest(filepath.Dir(file.Path)), unix.W_OK) != nil {
 			problems = append(problems,
 				fmt.Errorf("cannot write %s: permission denied; run this as the user it belongs to", file.Path))
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// nearest returns a folder, or the nearest existing one above it.
+func nearest(dir string) string {
+	for {
+		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
+			return dir
+		}
+		dir = filepath.Dir(dir)
+	}
 }
 
 // edit is a step that changes factory.toml.
@@ -156,38 +162,30 @@ func backupNote(backup string) string {
 	return ", written in place; the old text is in " + backup
 }
 
-// revoke returns the step that revokes an account's tokens from earlier runs, all except the one named *keep.
-func (f *Factory) revoke(login, todo string, keep *string) step {
-	return step{
-		name: "old tokens", pending: always(todo),
-		do: func(ctx context.Context) (string, error) {
-			all, err := f.Forge.Tokens(ctx, login)
-			if err != nil {
-				return "", err
-			}
-			var old []forge.Token
-			for _, t := range all {
-				if strings.HasPrefix(t.Name, tokenPrefix) && t.Name != *keep {
-					old = append(old, t)
-				}
-			}
-			if len(old) == 0 {
-				return "there are none", nil
-			}
-			if why, err := f.StillInUse(ctx); err != nil {
-				return "", err
-			} else if why != "" {
-				f.TokensKept = true
-				return "kept: " + why + "; run this again later to revoke them", nil
-			}
-			for _, t := range old {
-				if err := f.Forge.RevokeToken(ctx, login, t); err != nil {
-					return "", err
-				}
-			}
-			return fmt.Sprintf("revoked %d", len(old)), nil
-		},
+// revokeSuperseded revokes the tokens of an account that are not needed any more, all except the one named keep, and
+// returns what it did.
+func (f *Factory) revokeSuperseded(ctx context.Context, login string, old agents.Secret, keep string) (string, error) {
+	all, err := f.Forge.Tokens(ctx, login)
+	if err != nil {
+		return "", err
 	}
+	f.adopted = prefixLike(all, old) == adoptedPrefix
+	gone := superseded(all, old, keep)
+	if len(gone) == 0 {
+		return "there are none", nil
+	}
+	if why, err := f.StillInUse(ctx); err != nil {
+		return "", err
+	} else if why != "" {
+		f.TokensKept = true
+		return "kept: " + why + "; run this again later to revoke them", nil
+	}
+	for _, t := range gone {
+		if err := f.Forge.RevokeToken(ctx, login, t); err != nil {
+			return "", err
+		}
+	}
+	return fmt.Sprintf("revoked %d", len(gone)), nil
 }
 
 // checkToken signs in with a token and checks that it belongs to the login.

@@ -21,6 +21,8 @@ type File struct {
 	// Backup is the folder for the copy of a file that must be written in place when its own folder is read-only. Empty
 	// means that there is no other folder.
 	Backup string
+	// Draft is the text of a file that is not written yet, in place of what the disk has. Empty for other files.
+	Draft string
 }
 
 // longest is the maximum size of a file, in bytes.
@@ -28,6 +30,9 @@ const longest = 1 << 20
 
 // Read returns the text of the file, or "" if the file does not exist.
 func (f *File) Read() (string, error) {
+	if f.Draft != "" {
+		return f.Draft, nil
+	}
 	raw, err := plainfile.ReadNamed(f.Path, longest)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil

@@ -26,8 +26,12 @@ type Accounts interface {
 	Check(ctx context.Context, repos []string) error
 	// Account returns an account.
 	Account(ctx context.Context, login string) (forge.Account, error)
-	// CreateAccount creates an account with a random password that is not kept.
-	CreateAccount(ctx context.Context, login, email string) error
+	// CreateAccount creates an account. Tokens can then sign in as it.
+	CreateAccount(ctx context.Context, login, email, password string) error
+	// SignIn tries a password of an account, with which Tokens can then sign in. forge.ErrForbidden if it is wrong.
+	SignIn(ctx context.Context, login, password string) error
+	// SetPassword replaces the password of an account, with which Tokens can then sign in.
+	SetPassword(ctx context.Context, login, password string) error
 }
 
 // Tokens creates and revokes access tokens of accounts.
@@ -44,8 +48,8 @@ type Tokens interface {
 type Prover interface {
 	// WhoAmI signs in with a token and returns the account it belongs to.
 	WhoAmI(ctx context.Context, token string) (login string, err error)
-	// WithPassword reports whether the administrator signs in with a password. Without one CreateToken must give the
-	// account a new password.
+	// WithPassword reports whether the administrator signs in with a password. Without one Tokens needs the account's
+	// own: see Accounts.
 	WithPassword() bool
 }
 

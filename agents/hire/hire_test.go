@@ -114,10 +114,10 @@ func breakEach(w *world, fault localforge.Fault) {
 	}
 }
 
-// TestAdopt hires an agent of upstream's, whose account must change its password and has a .profile and a token.
+// TestAdopt adopts an agent of upstream's, whose account must change its password and has a .profile and a token.
 func TestAdopt(t *testing.T) {
 	onEach(t, func(w *world) {
-		w.account(w.name)
+		password := w.account(w.name)
 		repo := w.name + "/.profile"
 		w.must(w.admin.Post(w.Context(), "/admin/users/"+w.name+"/repos",
 			map[string]any{"name": ".profile", "private": true}, nil))
@@ -134,9 +134,17 @@ func TestAdopt(t *testing.T) {
 				},
 			},
 		}, nil))
-		h := w.hire(w.withToken)
-		h.Formula = "[formula]\n"
+		root := &rest.API{URL: w.url, User: w.withPassword.User, Password: w.withPassword.Password}
+		var theirs struct{ SHA1 string }
+		w.must(root.Post(w.Context(), "/users/"+w.name+"/tokens",
+			map[string]any{"name": "disinto-theirs", "scopes": []string{"all"}}, &theirs))
+		h := w.hire(w.withPassword)
+		h.Formula, h.Adopt = "[formula]\n", true
 		w.do(h)
+		person := &rest.API{URL: w.url, User: w.name, Password: password}
+		if err := person.Get(w.Context(), "/user", nil); err != nil || !w.lives(theirs.SHA1) {
+			w.Errorf("adopting changed the password (%v) or revoked a token (%v)", err, !w.lives(theirs.SHA1))
+		}
 		agent := &rest.API{URL: w.url, Token: w.secret()}
 		w.profiled(agent, repo)
 		for path, want := range map[string]string{

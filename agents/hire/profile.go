@@ -68,11 +68,15 @@ func names(files []forge.File) string {
 	return strings.Join(all, ", ")
 }
 
-// findProfile looks for the agent's repository. If it is missing, repo is the one to create.
+// findProfile looks for the agent's repository. If it is missing, repo is the one to create. A repository .profile
+// without upstream's profile.toml is not an agent's: the forge shows people's on their pages.
 func (h *Hire) findProfile(ctx context.Context) (repo forge.Repository, missing bool, err error) {
 	ours := h.Login + "/" + h.Entry.Name + "-profile"
 	for _, name := range []string{ours, h.Login + "/.profile"} {
 		repo, err := h.Forge.Repository(ctx, name)
+		if err == nil && name != ours {
+			_, err = h.Forge.File(ctx, repo.Name, profileFile)
+		}
 		if err == nil || !errors.Is(err, forge.ErrNotFound) {
 			return repo, false, err
 		}

@@ -14,8 +14,13 @@ type Retire struct {
 	Factory
 	Name     string
 	Login    string // of its account
+	Email    string // the address that hiring gives to such an account
 	TokenVar string
+
+	holding holding
 }
+
+func (r *Retire) owner() owner { return owner{r.Login, r.Email, r.TokenVar, ""} }
 
 // Check returns an error with a line for each thing that would go wrong, as Hire.Check does.
 func (r *Retire) Check(ctx context.Context) error {
@@ -52,9 +57,6 @@ func (r *Retire) checkKnown(ctx context.Context) error {
 		return fmt.Errorf("there is no agent %s, neither in %s nor on the forge", r.Name, r.Config.Path)
 	case account != nil && account.Admin:
 		return fmt.Errorf("cannot retire %s: the account is an administrator's", r.Login)
-	case account != nil && account.External && !r.Forge.WithPassword():
-		return fmt.Errorf("cannot revoke the tokens of %s: the forge does not store its password; "+
-			"use --admin-user and --admin-password", r.Login)
 	}
 	return nil
 }
@@ -65,16 +67,66 @@ func (r *Retire) Run(ctx context.Context) error { return perform(ctx, r.steps(),
 // steps begins with the file, so that a supervisor starts nothing new for the agent while its work returns to the
 // queue. It ends with the token and the access, which the agent's last session needs to save its work.
 func (r *Retire) steps() []step {
-	none := ""
 	note := func(text string) (string, error) { return dropRetiring(text, r.Name), nil }
 	return []step{
 		r.edit("factory", "take "+r.Name+" out", r.Name+" is no longer", r.removeAgent),
 		r.notifySupervisor(),
 		r.queue(),
-		r.onAccount(r.revoke(r.Login, "revoke the tokens that were made for it", &none)),
+		r.onAccount(r.revoke()),
 		r.access(),
-		r.removeToken(),
-		r.edit("note", "forget the account of "+r.Name, "nothing of "+r.Name+" is left", note),
+		r.unlessKept(r.removeToken()),
+		r.unlessKept(r.edit("note", "forget the account of "+r.Name, "nothing of "+r.Name+" is left", note)),
+	}
+}
+
+// unlessKept skips a step while a session still uses the token: the next run needs what the step removes to know that
+// the account is ours.
+func (r *Retire) unlessKept(s step) step {
+	look := s.pending
+	s.pending = func(ctx context.Context) (string, error) {
+		if r.TokensKept {
+			return "", nil
+		}
+		return look(ctx)
+	}
+	return s
+}
+
+// revoke revokes the tokens that were made for the agent, if the factory holds one of them: other tokens of the account
+// are somebody else's.
+func (r *Retire) revoke() step {
+	why := func() string {
+		if !r.holding.ours() {
+			return r.Secrets.Path + " has no token that signs in as " + r.Login
+		}
+		return r.mayEnter(&r.holding, r.owner())
+	}
+	return step{
+		name: "old tokens",
+		pending: func(ctx context.Context) (todo string, err error) {
+			if r.holding, err = r.hold(ctx, r.owner()); err != nil || !r.holding.ours() && !r.holding.stale {
+				return "", err
+			}
+			if why() != "" {
+				return "leave its tokens: " + why(), nil
+			}
+			return "revoke the tokens that were made for it", nil
+		},
+		do: func(ctx context.Context) (string, error) {
+			if why() != "" {
+				return "left", nil
+			}
+			if r.owner().created(&r.holding) { // afterwards nothing else shows that it is ours, to hire it again
+				mark := func(text string) string { return setMark(text, retiredMark, r.Login, "") }
+				if _, err := r.changeSecrets(mark); err != nil {
+					return "", err
+				}
+			}
+			if err := r.enter(ctx, &r.holding, r.owner()); err != nil {
+				return "", err
+			}
+			return r.revokeSuperseded(ctx, r.Login, r.holding.token, "")
+		},
 	}
 }
 
@@ -119,6 +171,9 @@ func (r *Retire) queue() step {
 
 func (r *Retire) access() step {
 	open := func(ctx context.Context) ([]string, error) {
+		if r.adopted { // it may have had this access before
+			return nil, nil
+		}
 		return r.reposWhere(func(repo string) (bool, error) { return r.Forge.Collaborates(ctx, repo, r.Login) })
 	}
 	return r.onAccount(eachOf("access", "end its access to ", "it may no longer write to ", open,

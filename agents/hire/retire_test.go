@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/forge/forgejo"
 	"codeberg.org/johba/disinto/forge/rest"
@@ -58,7 +59,7 @@ func TestRetire(t *testing.T) {
 				w.Errorf("%s has %s, want %s", ref, got, want)
 			}
 		}
-		if w.read(w.where) != "OTHER=stays\n" {
+		if w.read(w.where) != "OTHER=stays\n"+retiredMark+w.name+"\n" {
 			w.Errorf("the secrets file holds %q, want only the other secret", w.read(w.where))
 		}
 		r := w.retire(w.withPassword) // again: nothing to do, and no error
@@ -160,13 +161,14 @@ func TestRetireOtherAccount(t *testing.T) {
 		w.must(err)
 		r := &Retire{Factory: w.factory(w.withToken), Name: "dev-other"}
 		r.Login, r.TokenVar = s.Retiring("dev-other")
+		r.Email = agents.NoReply(r.Login, w.url)
 		return r
 	}
 	steps := len(retire().steps())
 	for n := sized(0, 1); n < steps; n += sized(1, 2) {
 		mustWrite(t, w.config, hired, 0o644)
 		h := w.hire(w.withToken)
-		h.Login, h.Entry = account, Entry{Name: "dev-other", Thread: "llama", Role: "dev", TokenVar: "OTHER"}
+		h.Login, h.Email, h.Entry = account, agents.NoReply(account, w.url), Entry{Name: "dev-other", Thread: "llama", Role: "dev", TokenVar: "OTHER"}
 		w.do(h)
 		token := Secrets(w.read(w.where))["OTHER"]
 		ref := w.work(nil, account)

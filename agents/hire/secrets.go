@@ -62,3 +62,46 @@ func DropSecret(text, name string) string {
 	}
 	return b.String()
 }
+
+// A mark begins the line of a secrets file that records an account of ours of which the file has no token. It is a
+// comment.
+const (
+	// beginMark records an account that is being created, with its login and its password. A run that finds it can
+	// continue an interrupted one.
+	beginMark = "# disinto is creating this account on the forge, with this password: "
+	// retiredMark records an account that hiring created and retiring left, with its login.
+	retiredMark = "# disinto created this account on the forge, and retired it: "
+)
+
+// marked returns what a mark's lines record, by login.
+func marked(text, mark string) map[string]string {
+	records := make(map[string]string)
+	for line := range strings.Lines(text) {
+		if l, ok := strings.CutPrefix(line, mark); ok {
+			login, record, _ := strings.Cut(strings.TrimSpace(l), " ")
+			records[login] = record
+		}
+	}
+	return records
+}
+
+// setMark records an account in the text of a secrets file.
+func setMark(text, mark, login, record string) string {
+	if text = dropMarks(text, login); text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return text + mark + strings.TrimSpace(login+" "+record) + "\n"
+}
+
+// dropMarks removes the records of an account.
+func dropMarks(text, login string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		_, begun := marked(line, beginMark)[login]
+		_, retired := marked(line, retiredMark)[login]
+		if !begun && !retired {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}

@@ -199,7 +199,10 @@ func (w *world) hire(as forgejo.AdminOptions) *Hire {
 
 func (w *world) retire(as forgejo.AdminOptions) *Retire {
 	w.Helper()
-	return &Retire{Factory: w.factory(as), Name: w.name, Login: w.name, TokenVar: agents.TokenVar(w.name)}
+	return &Retire{
+		Factory: w.factory(as), Name: w.name, Login: w.name, Email: agents.NoReply(w.name, w.url),
+		TokenVar: agents.TokenVar(w.name),
+	}
 }
 
 // do checks and hires.

@@ -28,10 +28,10 @@ func hireCommand(c *cli) *cobra.Command {
 		Use: "hire-an-agent NAME [ROLE] [--admin-token <pat>]", Args: cobra.MaximumNArgs(2),
 		Short: "add an agent: account, token, profile, configuration",
 		Long: `
-Creates an account on the forge, or adopts an existing one of that name, with a
-token and write access to the repositories. It also creates a private profile
-repository and adds the agent to factory.toml, where it changes no other lines.
-A running supervisor uses the agent without a restart.
+Creates an account on the forge, with a token and write access to the
+repositories. It also creates a private profile repository and adds the agent to
+factory.toml, where it changes no other lines. A running supervisor uses the
+agent without a restart.
 
 The token goes to secrets.env beside factory.toml, or to $DISINTO_SECRETS; run
 and check read it there. Only the file's owner can read it, and an agent gets
@@ -41,13 +41,17 @@ A second run changes the settings that its flags give, creates a new token, and
 revokes the old one when the new one works. It also completes an interrupted
 run.
 
-All users of a machine can see passwords and tokens on a command line: use - and
-give them on stdin, or use the environment. If only an administrator's token is
-given, an adopted account gets a new random password, which disinto does not
-store: the forge issues tokens only in exchange for a password.
+If the account exists and the file has no token of it, it may be a person's or
+another factory's, and the command stops. With --adopt the agent works as that
+account too: it gets a token of its own, and keeps its password and all other
+tokens. The forge makes that token only for an administrator's password.
 
---supervisor creates the supervisor's own account (NAME, by default disinto) and
-its token instead, and does not change factory.toml.
+All users of a machine can see passwords and tokens on a command line: use - and
+give them on stdin, or use the environment.
+
+--supervisor creates the supervisor's own account and its token instead, and
+does not change factory.toml. NAME is by default the account of the token that
+the factory has, else disinto-REPO, after the first repository.
 
 Upstream's flags also work: --local-model URL selects the thread of that
 inference server, or else sets the agent's own server; --formula FILE is stored
@@ -69,7 +73,6 @@ type hireFlags struct {
 	role, model, thread string
 	skills, repos       []string
 	supervisor          bool
-	byInit              bool // run by init, which prints the next step itself
 	// Upstream's flags.
 	localModel, formula string
 	pollInterval        int
@@ -85,6 +88,7 @@ func (h *hireFlags) flags(flags *pflag.FlagSet) {
 		"give it access only to this `REPO`, owner/name\n(default all in the file)")
 	flags.BoolVar(&h.supervisor, "supervisor", false, "create the supervisor's own account instead")
 	h.adminFlags.flags(flags)
+	adoptFlag(flags, &h.adopt)
 	// The help mentions upstream's flags in its text only; its list has the flags for new users.
 	flags.StringVar(&h.localModel, "local-model", "", "")
 	flags.StringVar(&h.formula, "formula", "", "")
@@ -100,6 +104,12 @@ type adminFlags struct {
 	admin   signIn
 	secrets string
 	dryRun  bool
+	adopt   bool   // not of retire-an-agent
+	draft   string // the factory.toml that init has not written yet; empty for others
+}
+
+func adoptFlag(flags *pflag.FlagSet, adopt *bool) {
+	flags.BoolVar(adopt, "adopt", false, "use an account that exists, even if it is a\nperson's or another factory's")
 }
 
 func (d *adminFlags) flags(flags *pflag.FlagSet) {
@@ -129,14 +139,10 @@ func (h *hireFlags) run(ctx context.Context, c *cli, args []string) error {
 	}
 	thread, threadErr := h.chooseThread(s, name)
 	formula, formulaErr := h.readFormula()
-	who := &hire.Hire{
-		Factory: *f.Factory, Login: s.Login(name), Formula: formula,
-		Email: agents.NoReply(s.Login(name), f.url),
-		Entry: hire.Entry{
-			Name: name, Thread: thread, Role: cmp.Or(role, s.Role(name)), Model: cmp.Or(h.model, s.Model(name)),
-			BaseURL: h.baseURL(s, thread), TokenVar: s.TokenVar(name), Skills: s.Skills(name),
-		},
-	}
+	who := h.agent(c, f, s, hire.Entry{
+		Name: name, Thread: thread, Role: role, Model: h.model, BaseURL: h.baseURL(s, thread),
+	})
+	who.Formula = formula
 	if h.skills != nil {
 		who.Entry.Skills = slices.Compact(slices.Sorted(slices.Values(h.skills)))
 	}
@@ -149,6 +155,48 @@ func (h *hireFlags) run(ctx context.Context, c *cli, args []string) error {
 		return errors.Join(hire.CheckName(name), err, formulaErr, f.problem)
 	}
 	return h.perform(ctx, c, f, who, formulaErr)
+}
+
+// agent returns an agent to hire. Empty fields of the entry have the values of factory.toml.
+func (d *adminFlags) agent(c *cli, f *hireTarget, s hire.Survey, e hire.Entry) *hire.Hire {
+	e.Role, e.Model = cmp.Or(e.Role, s.Role(e.Name)), cmp.Or(e.Model, s.Model(e.Name))
+	e.TokenVar, e.Skills = s.TokenVar(e.Name), s.Skills(e.Name)
+	return &hire.Hire{
+		Factory: *f.Factory, Login: s.Login(e.Name), Email: agents.NoReply(s.Login(e.Name), f.url), Entry: e,
+		Adopt: d.adopt, Env: c.getenv(e.TokenVar),
+	}
+}
+
+// boss returns the supervisor's account to hire. An empty login means that of its token, else the fallback.
+func (d *adminFlags) boss(
+	ctx context.Context, c *cli, f *hireTarget, s hire.Survey, login, fallback string,
+) (*hire.Hire, error) {
+	variable := s.SupervisorVar()
+	text, err := f.Secrets.Read()
+	if err != nil {
+		return nil, err
+	}
+	for _, token := range []string{hire.Secrets(text)[variable], c.getenv(variable)} {
+		if login == "" && token != "" && f.Forge != nil {
+			if login, err = f.Forge.WhoAmI(ctx, token); errors.Is(err, forge.ErrUnavailable) {
+				return nil, err
+			}
+		}
+	}
+	login = cmp.Or(login, fallback)
+	return &hire.Hire{
+		Factory: *f.Factory, Supervisor: true, Login: login, Email: agents.NoReply(login, f.url),
+		Entry: hire.Entry{Name: login, TokenVar: variable}, Adopt: d.adopt, Env: c.getenv(variable),
+	}, nil
+}
+
+// supervisorLogin returns the default name of the supervisor's account, after a repository or another word. Each factory has its own, because two
+// supervisors with one account would take each other's work for their own.
+func supervisorLogin(word string) string {
+	if word == "" {
+		return "disinto"
+	}
+	return "disinto-" + slug(word)
 }
 
 // perform checks everything, hires, and prints the next step.
@@ -171,26 +219,24 @@ func (h *hireFlags) perform(ctx context.Context, c *cli, f *hireTarget, who *hir
 	return nil
 }
 
-// supervisorLogin is the default name of the supervisor's account.
-const supervisorLogin = "disinto"
-
 // runSupervisor creates the supervisor's account.
 func (h *hireFlags) runSupervisor(ctx context.Context, c *cli, args []string) error {
-	name := supervisorLogin
+	name := ""
 	if len(args) > 0 {
 		name = args[0]
 	}
 	if len(args) > 1 || h.role+h.model+h.thread+h.localModel+h.formula != "" || h.skills != nil || h.pollInterval != 0 {
 		return usagef("--supervisor takes only a name: the supervisor has no role, model, thread or skills")
 	}
-	f, s, err := h.factory(ctx, c, name, false, h.repos)
+	f, s, err := h.factory(ctx, c, cmp.Or(name, "disinto"), false, h.repos)
 	if err != nil {
 		return err
 	}
-	return h.perform(ctx, c, f, &hire.Hire{
-		Factory: *f.Factory, Supervisor: true, Login: name, Email: agents.NoReply(name, f.url),
-		Entry: hire.Entry{Name: name, TokenVar: s.SupervisorVar()},
-	}, nil)
+	who, err := h.boss(ctx, c, f, s, name, supervisorLogin(strings.Join(f.Repos[:min(1, len(f.Repos))], "")))
+	if err != nil {
+		return err
+	}
+	return h.perform(ctx, c, f, who, nil)
 }
 
 // printNext prints the user's next step.
@@ -199,17 +245,19 @@ func (h *hireFlags) printNext(c *cli, who *hire.Hire, f *hireTarget) {
 		fmt.Fprintln(c.stdout, "nothing was done: repeat without --dry-run")
 		return
 	}
-	if !sameFile(who.Secrets.Path, f.read) {
-		printStep(c, "note",
-			"run reads "+f.read+", not this file: set $DISINTO_SECRETS, or add the tokens to run's environment")
-	}
+	f.noteSecrets(c)
 	if h.pollInterval > 0 {
 		printStep(c, "note", "--poll-interval has no effect: set interval of [threads."+who.Entry.Thread+"]")
 	}
-	if h.byInit {
-		return
-	}
 	printStep(c, "next", "disinto check, then give an issue the label "+forge.LabelBacklog)
+}
+
+// noteSecrets says where run looks for the tokens, if that is not where they are.
+func (o *hireTarget) noteSecrets(c *cli) {
+	if !sameFile(o.Secrets.Path, o.read) {
+		printStep(c, "note",
+			"run reads "+o.read+", not this file: set $DISINTO_SECRETS, or add the tokens to run's environment")
+	}
 }
 
 func sameFile(a, b string) bool {
@@ -268,6 +316,9 @@ func (d *adminFlags) factory(
 	ctx context.Context, c *cli, agent string, retiring bool, repos []string,
 ) (*hireTarget, hire.Survey, error) {
 	path := d.configFile()
+	if d.draft != "" {
+		return d.target(ctx, c, d.draft, agent, retiring, repos)
+	}
 	if info, err := os.Stat(path); err == nil && info.IsDir() && filepath.Ext(path) != ".toml" {
 		return nil, hire.Survey{}, errors.New("cannot edit upstream's projects: first make a factory.toml from them: " +
 			"disinto upstream > " + localConfig)
@@ -279,6 +330,14 @@ func (d *adminFlags) factory(
 	if err != nil {
 		return nil, hire.Survey{}, err
 	}
+	return d.target(ctx, c, raw, agent, retiring, repos)
+}
+
+// target wires up the factory with the text of its factory.toml.
+func (d *adminFlags) target(
+	ctx context.Context, c *cli, raw, agent string, retiring bool, repos []string,
+) (*hireTarget, hire.Survey, error) {
+	path := d.configFile()
 	s, err := hire.ParseSurvey(raw)
 	if err != nil {
 		return nil, s, fmt.Errorf("cannot read %s: %w", path, err)
@@ -287,7 +346,7 @@ func (d *adminFlags) factory(
 	settle := &configWaiter{agent: agent, retiring: retiring}
 	o := &hireTarget{url: cmp.Or(s.ForgeURL, c.getenv("FORGE_URL")), read: secretsFile(path, c.lookup)}
 	o.Factory = &hire.Factory{
-		Repos: repos, Config: hire.File{Path: path, Backup: state},
+		Repos: repos, Config: hire.File{Path: path, Backup: state, Draft: d.draft},
 		Secrets: hire.File{Path: cmp.Or(d.secrets, o.read), Mode: 0o600, Backup: state},
 		IsAgent: func(login string) bool { return slices.Contains(s.Logins(), login) },
 		Validate: func(text string) error {

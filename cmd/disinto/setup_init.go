@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -17,12 +18,13 @@ import (
 
 	"github.com/BurntSushi/toml"
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/hire"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/file"
 )
 
 func initCommand(c *cli) *cobra.Command {
@@ -30,10 +32,17 @@ func initCommand(c *cli) *cobra.Command {
 		Use: "init", Args: cobra.NoArgs,
 		Short: "set up a first factory: file, supervisor's account, two agents",
 		Long: `
-Writes a commented factory.toml, creates the accounts of the supervisor and of
-the first two agents on the forge, and runs check. On a terminal it asks for the
-values that no flag gives. It changes nothing that already exists: run it again
-after a mistake, or to see that nothing is missing.
+Creates the accounts of the supervisor and of the first two agents on the forge,
+writes a commented factory.toml, and runs check. On a terminal it asks for the
+values that no flag gives. The file comes last, when the forge, the repository
+and each account have answered: after a mistake, correct the command and run it
+again. A second run also gives accounts the access that they lack to
+repositories. It changes nothing else that exists.
+
+The supervisor's account is disinto-REPO, after the repository. If an account
+exists and secrets.env has no token of it, it may be a person's or another
+factory's, and init stops: --name gives the factory accounts of its own, and
+--adopt works as an existing account too, as hire-an-agent does.
 
 Like disinto hire-an-agent, it needs an administrator of the forge. An API
 thread reviews the work of a local model; with --local alone, people review. To
@@ -41,7 +50,8 @@ use your own program, replace cli by command in factory.toml, then run init
 again.`,
 		Example: `
   disinto init
-  disinto init --url https://forge.example.org --repo owner/name --api sonnet`,
+  disinto init --url https://forge.example.org --repo owner/name --api sonnet
+  disinto init --repo owner/name2 --api sonnet --name two`,
 	}
 	flags := cmd.Flags()
 	var f initFlags
@@ -51,6 +61,8 @@ again.`,
 	flags.StringVar(&f.Local, "local", "", "run agents on the llama-server at this `URL`")
 	flags.StringVar(&f.Model, "local-model", "local", "the `MODEL` of that llama-server")
 	flags.StringVar(&f.CLI, "cli", "claude", "the agents' `CLI`, one of\n"+strings.Join(agents.CLINames(), ", "))
+	flags.StringVar(&f.name, "name", "", "end the names of all accounts with this `WORD`:\ndisinto-WORD, dev-MODEL-WORD")
+	adoptFlag(flags, &f.adopt)
 	flags.BoolVar(&f.offline, "offline", false, "run the final check without network requests")
 	f.adminFlags.flags(flags)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), c, args) }
@@ -61,6 +73,7 @@ again.`,
 type initFlags struct {
 	adminFlags
 	offline bool
+	name    string
 
 	URL, Repo, API, Local, Model, CLI string
 }
@@ -72,21 +85,25 @@ func (f *initFlags) run(ctx context.Context, c *cli, _ []string) error {
 			return err
 		}
 		printStep(c, "file", path+" exists and stays unchanged")
-	} else {
-		if err := f.promptMissing(c); err != nil {
-			return err
-		}
-		if err := f.write(c, path); err != nil {
-			return err
-		}
+	} else if err := f.promptMissing(c); err != nil {
+		return err
+	} else if f.draft, err = f.write(c, path); err != nil {
+		return err
+	}
+	all, err := f.accounts(ctx, c)
+	if err == nil {
+		err = f.hire(ctx, c, all, path)
+	}
+	if err == nil && f.draft != "" && !f.dryRun {
+		err = f.publish(c, path)
+	}
+	if err != nil {
+		printStep(c, "next", "fix the problem or correct the command, then run disinto init again: it continues from there")
+		return err
 	}
 	if f.dryRun {
 		printStep(c, "next", "nothing was done: repeat without --dry-run")
 		return nil
-	}
-	if err := f.hire(ctx, c, path); err != nil {
-		printStep(c, "next", "fix the problem, then run the same disinto init again: it continues from there")
-		return err
 	}
 	printStep(c, "check", "checks everything that run needs")
 	k := &checker{place: f.location, offline: f.offline, c: c}
@@ -144,6 +161,16 @@ func (f *initFlags) promptMissing(c *cli) error {
 		names := strings.Join(agents.CLINames(), ", ")
 		p.wrong = append(p.wrong, usagef("cannot use %q as a CLI: want one of %s", f.CLI, names))
 	}
+	for flag, address := range map[string]string{"--url": f.URL, "--local": f.Local} {
+		if u, err := url.Parse(address); address != "" && (err != nil || u.Host == "" || !strings.HasPrefix(u.Scheme, "http")) {
+			p.wrong = append(p.wrong, usagef("cannot use %s %q: write the whole address, such as https://%s", flag, address,
+				cmp.Or(strings.TrimLeft(address, ":/"), "forge.example.org")))
+		}
+	}
+	if f.name != "" && f.name != slug(f.name) {
+		p.wrong = append(p.wrong, usagef("cannot use --name %q: want up to 20 lower-case letters and digits, "+
+			"single hyphens between them", f.name))
+	}
 	for _, value := range []string{f.URL, f.API, f.Local, f.Model} {
 		if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == '"' || r == '\\' }) {
 			p.wrong = append(p.wrong, usagef("cannot write %q into a factory.toml", value))
@@ -179,30 +206,57 @@ func (p *prompter) answer(said, flag, what, fallback string) string {
 	return said
 }
 
-// write writes the factory.toml. It never replaces one.
-func (f *initFlags) write(c *cli, path string) error {
-	var text strings.Builder
-	if err := firstFile.Execute(&text, f); err != nil {
-		return fmt.Errorf("cannot make %s: %w", path, err)
+// write returns the text of the factory.toml, with its agents. A dry run prints it.
+func (f *initFlags) write(c *cli, path string) (string, error) {
+	var b strings.Builder
+	if err := firstFile.Execute(&b, f); err != nil {
+		return "", fmt.Errorf("cannot make %s: %w", path, err)
+	}
+	text := b.String()
+	for _, a := range f.firstAgents() {
+		a.TokenVar = agents.TokenVar(a.Name)
+		var err error
+		if text, err = hire.Register(text, a); err != nil {
+			return "", fmt.Errorf("cannot make %s: %w", path, err)
+		}
+	}
+	if _, err := file.Decode(path, text, c.lookupOrPlaceholder); err != nil {
+		return "", fmt.Errorf("cannot make %s: %w", path, err)
 	}
 	if f.dryRun {
 		printStep(c, "file", "would write "+path+":")
-		fmt.Fprint(c.stdout, text.String())
-		return nil
+		fmt.Fprint(c.stdout, text)
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return fmt.Errorf("cannot create the directory of %s: %w", path, err)
-	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644) // the file contains no tokens
-	if err == nil {
-		_, err = file.WriteString(text.String())
-		err = errors.Join(err, file.Close())
-	}
+	return text, nil
+}
+
+// publish writes the factory.toml. It never replaces one, and a kill leaves none or all of it.
+func (f *initFlags) publish(c *cli, path string) error {
+	err := writeNew(path, f.draft)
 	if err != nil {
 		return fmt.Errorf("cannot write %s: %w", path, err)
 	}
+	f.draft = ""
 	printStep(c, "file", "wrote "+path)
 	return nil
+}
+
+func writeNew(path, text string) error {
+	temp, err := os.CreateTemp(filepath.Dir(path), ".factory-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temp.Name())
+	_, err = temp.WriteString(text)
+	err = errors.Join(err, temp.Chmod(0o644), temp.Sync(), temp.Close()) // the file contains no tokens
+	if err != nil {
+		return err
+	}
+	err = unix.Renameat2(unix.AT_FDCWD, temp.Name(), unix.AT_FDCWD, path, unix.RENAME_NOREPLACE)
+	if errors.Is(err, unix.EINVAL) && !exists(path) { // a file system without that flag
+		err = os.Rename(temp.Name(), path)
+	}
+	return err
 }
 
 // firstFile is the template of a first factory.toml. hire adds the agents.
@@ -242,64 +296,131 @@ cli = "{{.CLI}}"
 // schemaAddress is the URL of the schema of factory.toml, for editors.
 const schemaAddress = "https://codeberg.org/johba/disinto/raw/branch/main/factory.schema.json"
 
-// hire creates the supervisor's account and the missing agents. With both kinds of backend, the local model writes and
-// the API reviews; with the API alone, the API does both.
-func (f *initFlags) hire(ctx context.Context, c *cli, path string) error {
-	config, _, err := readConfig(path, c.lookupOrPlaceholder)
-	if err != nil {
-		return err
-	}
-	secrets, err := readSecrets(secretsFile(path, c.lookup))
-	if err != nil {
-		return err
-	}
-	has := func(name string) bool { return cmp.Or(hire.Secrets(secrets)[name], c.getenv(name)) != "" }
-	if has("FORGE_TOKEN") {
-		printStep(c, "account", "the supervisor already has a token")
-	} else if err := (&hireFlags{adminFlags: f.adminFlags, supervisor: true, byInit: true}).run(ctx, c, nil); err != nil {
-		return err
-	}
-	for _, a := range f.firstAgents(config) {
-		if config.Agent(a.name) != nil && has(agents.TokenVar(a.name)) {
-			printStep(c, "account", a.name+" is already hired")
-			continue
+// accounts returns the accounts that the factory needs, the supervisor's first, and checks all of them.
+func (f *initFlags) accounts(ctx context.Context, c *cli) ([]*hire.Hire, error) {
+	if f.draft == "" {
+		if _, _, err := readConfig(f.configFile(), c.lookupOrPlaceholder); err != nil {
+			return nil, err
 		}
-		h := &hireFlags{adminFlags: f.adminFlags, role: a.role, model: a.model, thread: a.thread, byInit: true}
-		if err := h.run(ctx, c, []string{a.name}); err != nil {
+	}
+	t, s, err := f.factory(ctx, c, "", false, nil)
+	if err != nil {
+		return nil, err
+	}
+	entries := f.entries(s)
+	if t.problem != nil && hasTokens(c, t, s, entries) {
+		printStep(c, "account", "each has a token; without an administrator its access is not repaired")
+		return nil, nil
+	}
+	if t.Forge != nil {
+		printStep(c, "check", "asking "+t.url+" ...")
+	}
+	word := f.name
+	if word == "" && len(t.Repos) > 0 {
+		word = t.Repos[0]
+	}
+	boss, err := f.boss(ctx, c, t, s, "", supervisorLogin(word))
+	if err != nil {
+		return nil, err
+	}
+	all := []*hire.Hire{boss}
+	for _, e := range entries {
+		all = append(all, f.agent(c, t, s, e))
+	}
+	problems := []error{t.problem}
+	for _, h := range all {
+		h.Keep = true
+		problems = append(problems, h.Check(ctx))
+	}
+	t.noteSecrets(c)
+	return all, unrepeated(problems)
+}
+
+// entries returns the agents to hire: those in the file or, if it has none, the first ones.
+func (f *initFlags) entries(s hire.Survey) (all []hire.Entry) {
+	for _, thread := range s.Threads {
+		for _, name := range thread.Agents {
+			all = append(all, hire.Entry{Name: name, Thread: thread.Name})
+		}
+	}
+	if len(all) == 0 {
+		return f.firstAgents()
+	}
+	return all
+}
+
+// hasTokens reports whether there is a token for the supervisor and for each agent.
+func hasTokens(c *cli, t *hireTarget, s hire.Survey, entries []hire.Entry) bool {
+	text, err := t.Secrets.Read()
+	held := hire.Secrets(text)
+	has := func(name string) bool { return err == nil && cmp.Or(held[name], c.getenv(name)) != "" }
+	lacks := func(e hire.Entry) bool { return !has(s.TokenVar(e.Name)) }
+	return has(s.SupervisorVar()) && !slices.ContainsFunc(entries, lacks)
+}
+
+// unrepeated joins errors, and drops the lines that an earlier one has too: a forge that does not answer is reported
+// once, not for each account.
+func unrepeated(errs []error) error {
+	var all []error
+	seen := make(map[string]bool)
+	for _, err := range errs {
+		for _, line := range errorLines(err) {
+			if !seen[line] {
+				all = append(all, errors.New(line))
+			}
+			seen[line] = true
+		}
+	}
+	return errors.Join(all...)
+}
+
+// hire creates the accounts, their tokens and their access.
+func (f *initFlags) hire(ctx context.Context, c *cli, all []*hire.Hire, path string) error {
+	if !f.dryRun {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return fmt.Errorf("cannot create the directory of %s: %w", path, err)
+		}
+		unlock, err := hire.Lock(filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		defer unlock()
+	}
+	for _, h := range all {
+		printStep(c, "hire", h.Login)
+		if err := h.Run(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-type firstAgent struct{ name, role, model, thread string }
-
-// firstAgents returns the agents to hire: those in the file or, if it has none, a first dev agent and, with an API, a
-// first review agent.
-func (f *initFlags) firstAgents(config *threads.Config) []firstAgent {
-	var list []firstAgent
-	for i := range config.Agents {
-		a := &config.Agents[i]
-		list = append(list, firstAgent{a.Name, a.Roles[0], a.Model, a.Thread})
+// firstAgents returns the agents of a first factory. With both kinds of backend, the local model writes and the API
+// reviews; with the API alone, the API does both.
+func (f *initFlags) firstAgents() (list []hire.Entry) {
+	add := func(role, model, thread string) {
+		name := role + "-" + slug(model)
+		if f.name != "" {
+			name += "-" + f.name
+		}
+		list = append(list, hire.Entry{Name: name, Role: role, Model: model, Thread: thread})
 	}
-	if len(list) > 0 {
-		return list
-	}
-	if f.Local != "" {
-		list = append(list, firstAgent{"dev-" + slug(f.Model), "dev", f.Model, "llama"})
-	} else {
-		list = append(list, firstAgent{"dev-" + slug(f.API), "dev", f.API, "api"})
+	switch {
+	case f.Local != "":
+		add("dev", f.Model, "llama")
+	case f.API != "":
+		add("dev", f.API, "api")
 	}
 	if f.API != "" {
-		list = append(list, firstAgent{"review-" + slug(f.API), "review", f.API, "api"})
+		add("review", f.API, "api")
 	}
 	return list
 }
 
-// slug returns a model's name in a form that fits into an account's name.
+// slug returns the name of a model or a repository in a form that fits into an account's name.
 func slug(model string) string {
 	name := strings.Trim(slugDrops.ReplaceAllString(strings.ToLower(filepath.Base(model)), "-"), "-")
-	return cmp.Or(name[:min(len(name), 20)], "model")
+	return cmp.Or(strings.Trim(name[:min(len(name), 20)], "-"), "model")
 }
 
 var slugDrops = regexp.MustCompile(`[^a-z0-9]+`)

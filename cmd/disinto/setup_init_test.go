@@ -23,7 +23,7 @@ func TestInit(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "etc", "factory.toml")
 	args := []string{"init", "--config", path, "--state", t.TempDir(), "--offline"}
 	first := append([]string{
-		"--url", f.URL, "--repo", demo.Repo, "--api", "sonnet", "--local", "http://127.0.0.1:1/v1",
+		"--url", f.URL, "--repo", demo.Repo, "--api", "haiku", "--local", "http://127.0.0.1:1/v1",
 		"--local-model", "Qwen3.5-Coder",
 	}, args[1:]...)
 
@@ -33,7 +33,7 @@ func TestInit(t *testing.T) {
 		t.Fatalf("dry run: got %+v", dry)
 	}
 	got := disinto(t.Context(), environ, append([]string{"init"}, first...)...)
-	if got.code != exitDone || !strings.Contains(got.stdout, "its token logs in as review-sonnet") {
+	if got.code != exitDone || !strings.Contains(got.stdout, "its token logs in as review-haiku") {
 		t.Fatalf("got %d %s%s", got.code, got.stdout, got.stderr)
 	}
 	if n := strings.Count(got.stdout, "\nnext "); n != 1 ||
@@ -44,13 +44,13 @@ func TestInit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`["dev-qwen3-5-coder"]`, `["review-sonnet"]`, `"$FORGE_TOKEN"`, `cli = "claude"`} {
+	for _, want := range []string{`["dev-qwen3-5-coder"]`, `["review-haiku"]`, `"$FORGE_TOKEN"`, `cli = "claude"`} {
 		if !strings.Contains(string(written), want) {
 			t.Errorf("want %s in\n%s", want, written)
 		}
 	}
 	var tokens []string
-	for _, name := range []string{"FORGE_TOKEN", "FORGE_TOKEN_DEV_QWEN3_5_CODER", "FORGE_TOKEN_REVIEW_SONNET"} {
+	for _, name := range []string{"FORGE_TOKEN", "FORGE_TOKEN_DEV_QWEN3_5_CODER", "FORGE_TOKEN_REVIEW_HAIKU"} {
 		token := secretOf(t, path, name)
 		if !f.lives(token) || strings.Contains(got.stdout+got.stderr+string(written), token) {
 			t.Errorf("want the token %s valid, and not printed", name)
@@ -73,7 +73,7 @@ func TestInit(t *testing.T) {
 	// After any failure, the last line says how to continue.
 	for why, tt := range map[string]struct{ environ, args []string }{
 		"s, and repeat disinto check until it finds none": {append([]string{"PATH=/nowhere"}, environ[1:]...), args},
-		", then run the same disinto init again: it continues from there": {environ, []string{
+		" or correct the command, then run disinto init again: it continues from there": {environ, []string{
 			"init", "--config", path + ".other", "--url", "http://127.0.0.1:1", "--repo", demo.Repo, "--api", "sonnet",
 		}},
 	} {
@@ -82,7 +82,7 @@ func TestInit(t *testing.T) {
 			t.Errorf("want the last line %q: got %+v", why, got)
 		}
 	}
-	for i, name := range []string{"FORGE_TOKEN", "FORGE_TOKEN_DEV_QWEN3_5_CODER", "FORGE_TOKEN_REVIEW_SONNET"} {
+	for i, name := range []string{"FORGE_TOKEN", "FORGE_TOKEN_DEV_QWEN3_5_CODER", "FORGE_TOKEN_REVIEW_HAIKU"} {
 		if secretOf(t, path, name) != tokens[i] {
 			t.Errorf("second init: %s changed", name)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/hire"
 )
 
@@ -45,6 +46,7 @@ func (d *adminFlags) retire(ctx context.Context, c *cli, name string, repos []st
 	defer unlock()
 	who := &hire.Retire{Factory: *f.Factory, Name: name}
 	who.Login, who.TokenVar = s.Retiring(name)
+	who.Email = agents.NoReply(who.Login, f.url)
 	if err := errors.Join(who.Check(ctx), f.problem); err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package forgejo
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
@@ -26,9 +25,8 @@ type AdminOptions struct {
 // repositories. The methods that create accounts or manage tokens are not safe for concurrent use; all others are.
 type Admin struct {
 	*connection
-	// passwords are the passwords that this Admin gave to accounts, by login. They are neither logged nor stored.
+	// passwords are those of accounts that this Admin can sign in as, by login. They are neither logged nor stored.
 	passwords map[string]string
-	unlocked  map[string]bool // accounts that can sign in
 }
 
 // NewAdmin returns an Admin that has made no request yet.
@@ -40,7 +38,7 @@ func NewAdmin(o AdminOptions) (*Admin, error) {
 	if o.Token == "" {
 		c.user, c.password = o.User, o.Password
 	}
-	return &Admin{connection: c, passwords: map[string]string{}, unlocked: map[string]bool{}}, nil
+	return &Admin{connection: c, passwords: map[string]string{}}, nil
 }
 
 // noLogin is a login that no account can have. The forge checks our rights before it refuses a request that names
@@ -133,7 +131,10 @@ func (a *Admin) me(ctx context.Context) (forge.Account, error) {
 }
 
 func accountOf(u *gitea.User) forge.Account {
-	return forge.Account{Login: u.UserName, Admin: u.IsAdmin, External: u.SourceID != 0}
+	return forge.Account{
+		Login: u.UserName, Admin: u.IsAdmin, External: u.SourceID != 0, Disabled: !u.IsActive || u.ProhibitLogin,
+		Email: u.Email,
+	}
 }
 
 // Account looks up an account by its login; forge.ErrNotFound when it does not exist.
@@ -154,9 +155,8 @@ func (a *Admin) lookUp(ctx context.Context, login string) (*gitea.User, error) {
 	return u, nil
 }
 
-// CreateAccount creates an account that works with tokens only: its password is shown to no one.
-func (a *Admin) CreateAccount(ctx context.Context, login, email string) error {
-	password := newPassword()
+// CreateAccount creates an account. The Admin can then sign in as it.
+func (a *Admin) CreateAccount(ctx context.Context, login, email, password string) error {
 	g, x := a.sdk(ctx)
 	_, _, err := g.AdminCreateUser(gitea.CreateUserOption{
 		Username: login, FullName: login, Email: email, Password: password, MustChangePassword: new(false),
@@ -164,54 +164,64 @@ func (a *Admin) CreateAccount(ctx context.Context, login, email string) error {
 	if err = x.wrote(err); err != nil {
 		return fmt.Errorf("cannot create the account %s: %w", login, err)
 	}
-	a.passwords[login], a.unlocked[login] = password, true
+	a.passwords[login] = password
 	return nil
 }
 
-// newPassword returns 26 random letters and digits, plus a character of each kind that a forge can require.
-func newPassword() string { return rand.Text() + "-a1A" }
+// SignIn lets the Admin sign in as an account whose password is known. forge.ErrForbidden if it is not its password.
+func (a *Admin) SignIn(ctx context.Context, login, password string) error {
+	as := a.as("")
+	as.user, as.password = login, password
+	g, x := as.sdk(ctx)
+	u, _, err := g.GetMyUserInfo()
+	if err = x.end(err); err != nil {
+		return fmt.Errorf("cannot sign in as %s: %w", login, err)
+	}
+	if !strings.EqualFold(u.UserName, login) {
+		return fmt.Errorf("cannot sign in as %s: the password is %s's", login, u.UserName)
+	}
+	a.passwords[login] = password
+	return nil
+}
+
+// SetPassword replaces the password of an account. The Admin can then sign in as it.
+func (a *Admin) SetPassword(ctx context.Context, login, password string) error {
+	if err := a.unlock(ctx, login, password); err != nil {
+		return fmt.Errorf("cannot set a password for %s: %w", login, err)
+	}
+	a.passwords[login] = password
+	return nil
+}
 
 // WithPassword reports whether we sign in with a password and can therefore manage the tokens of all accounts. If we
-// sign in with a token, the forge lets only the account itself manage its tokens, and the Admin gives the account a
-// new password to sign in with.
+// sign in with a token, the forge lets only the account itself manage its tokens, with its password.
 func (a *Admin) WithPassword() bool { return a.token == "" }
 
-// owner returns a connection signed in as the account that can manage the tokens of login: ours, or login itself. It
-// first makes sure that login can sign in.
-func (a *Admin) owner(ctx context.Context, login string) (*connection, error) {
-	if !a.unlocked[login] {
-		if err := a.unlock(ctx, login); err != nil {
-			return nil, fmt.Errorf("cannot let %s sign in: %w", login, err)
-		}
-		a.unlocked[login] = true
-	}
-	if a.WithPassword() {
+// owner returns a connection signed in as an account that can manage the tokens of login: ours, or login itself.
+func (a *Admin) owner(login string) (*connection, error) {
+	password, known := a.passwords[login]
+	switch {
+	case a.WithPassword():
 		return a.connection, nil
+	case !known:
+		return nil, fmt.Errorf("cannot sign in as %s: its password is not known", login)
 	}
 	as := a.as("")
-	as.user, as.password = login, a.passwords[login]
+	as.user, as.password = login, password
 	return as, nil
 }
 
-// unlock removes what keeps an account from signing in, such as a password that must be changed first.
-func (a *Admin) unlock(ctx context.Context, login string) error {
+// unlock ends an account's duty to change its password first, which would keep its tokens from working. It also sets
+// the password, unless that is empty.
+func (a *Admin) unlock(ctx context.Context, login, password string) error {
 	u, err := a.lookUp(ctx, login)
 	if err != nil {
 		return err
 	}
-	change := gitea.EditUserOption{
-		SourceID: u.SourceID, LoginName: cmp.Or(u.LoginName, u.UserName), // old forges require both
-		Active: new(true), ProhibitLogin: new(false), MustChangePassword: new(false),
-	}
-	password := newPassword()
-	if !a.WithPassword() {
-		change.Password = password
-	}
 	g, x := a.sdk(ctx)
-	_, err = g.AdminEditUser(login, change)
-	if err = x.wrote(err); err != nil {
-		return err
-	}
-	a.passwords[login] = password
-	return nil
+	_, err = g.AdminEditUser(login, gitea.EditUserOption{
+		SourceID: u.SourceID, LoginName: cmp.Or(u.LoginName, u.UserName), // old forges require both
+		MustChangePassword: new(false), Password: password,
+	})
+	return x.wrote(err)
 }

@@ -1,6 +1,7 @@
 package forgejo
 
 import (
+	"crypto/rand"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -123,8 +124,8 @@ func (w *adminWorld) work(api *rest.API, n int64, branch string) error {
 	return errors.Join(errs...)
 }
 
-// TestAdminTokens manages the tokens of an account. An administrator who signs in with a token sets a new password for
-// the account; one who signs in with a password does not.
+// TestAdminTokens manages the tokens of an account. An administrator who signs in with a token needs the account's
+// password, or sets a new one; one who signs in with a password does not.
 func TestAdminTokens(t *testing.T) {
 	onEachServer(t, func(w *adminWorld) {
 		ctx := w.Context()
@@ -132,7 +133,7 @@ func TestAdminTokens(t *testing.T) {
 			return (&rest.API{URL: w.url, User: w.dev, Password: w.tokens[w.dev+" password"]}).Get(ctx, "/user", nil)
 		}
 		for range 60 { // more than a page
-			_, err := w.byPassword.CreateToken(ctx, w.dev, "disinto-"+strings.ToLower(newPassword()[:12]))
+			_, err := w.byPassword.CreateToken(ctx, w.dev, "disinto-"+strings.ToLower(rand.Text()[:12]))
 			w.must(err)
 		}
 		if err := own(); err != nil {
@@ -142,8 +143,19 @@ func TestAdminTokens(t *testing.T) {
 		if err != nil || len(all) < 60 {
 			w.Errorf("Tokens returned %d tokens, %v; want at least 60", len(all), err)
 		}
+		if _, err := w.admin.CreateToken(ctx, w.dev, "none"); err == nil || own() != nil {
+			w.Errorf("without the account's password: got %v, and the password %v", err, own())
+		}
+		if err := w.admin.SignIn(ctx, w.dev, "not-its-password"); !errors.Is(err, forge.ErrForbidden) {
+			w.Errorf("signing in with a wrong password: got %v", err)
+		}
+		w.must(w.admin.SignIn(ctx, w.dev, w.tokens[w.dev+" password"]))
 		text, err := w.admin.CreateToken(ctx, w.dev, "one")
 		w.must(err)
+		if err := own(); err != nil {
+			w.Errorf("the account's password was changed: %v", err)
+		}
+		w.must(w.admin.SetPassword(ctx, w.dev, rand.Text()+"-a1A"))
 		if err := own(); !errors.Is(err, forge.ErrForbidden) {
 			w.Errorf("the account's old password still works: %v", err)
 		}
@@ -162,7 +174,7 @@ func TestAdminTokens(t *testing.T) {
 		if _, err := w.admin.WhoAmI(ctx, text); !errors.Is(err, forge.ErrForbidden) {
 			w.Errorf("a revoked token: got %v, want a forbidden request", err)
 		}
-		if _, err := w.admin.CreateToken(ctx, "nobody-"+w.suffix, "x"); !errors.Is(err, forge.ErrNotFound) {
+		if _, err := w.byPassword.CreateToken(ctx, "nobody-"+w.suffix, "x"); !errors.Is(err, forge.ErrNotFound) {
 			w.Errorf("a token for a missing account: got %v, want not found", err)
 		}
 	})

@@ -14,7 +14,7 @@ func AgentScopes() []string { return []string{"write:repository", "write:issue",
 
 // Tokens lists the tokens of an account, without their texts.
 func (a *Admin) Tokens(ctx context.Context, login string) ([]forge.Token, error) {
-	as, err := a.owner(ctx, login)
+	as, err := a.owner(login)
 	if err != nil {
 		return nil, err
 	}
@@ -33,9 +33,12 @@ func (a *Admin) Tokens(ctx context.Context, login string) ([]forge.Token, error)
 
 // CreateToken creates a token with AgentScopes for an account and returns its text.
 func (a *Admin) CreateToken(ctx context.Context, login, name string) (text string, err error) {
-	as, err := a.owner(ctx, login)
+	as, err := a.owner(login)
+	if err == nil && a.passwords[login] == "" {
+		err = a.unlock(ctx, login, "")
+	}
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("cannot make a token for %s: %w", login, err)
 	}
 	if text, err = as.createToken(ctx, login, name, AgentScopes()); err != nil {
 		return "", fmt.Errorf("cannot make a token for %s: %w", login, err)
@@ -48,7 +51,7 @@ func (a *Admin) CreateToken(ctx context.Context, login, name string) (text strin
 
 // RevokeToken deletes a token. It can be repeated.
 func (a *Admin) RevokeToken(ctx context.Context, login string, t forge.Token) error {
-	as, err := a.owner(ctx, login)
+	as, err := a.owner(login)
 	if err != nil {
 		return err
 	}

@@ -114,7 +114,7 @@ func (c *call) changeContents(form contentForm, files []fileChange) (changedCont
 	if err := c.mayCommit(&change); err != nil {
 		return done, err
 	}
-	sha, err := c.f.commitFiles(c.r.Context(), c.repo, change)
+	sha, err := c.f.commitFiles(context.WithoutCancel(c.r.Context()), c.repo, change)
 	if err != nil {
 		return done, err
 	}

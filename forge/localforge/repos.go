@@ -251,7 +251,8 @@ func (f *Forge) newRepo(ctx context.Context, owner *user, form repoForm) (*repo,
 	r.dir = filepath.Join(f.opt.Dir, fmt.Sprintf("%s-%s-%d.git", owner.name, form.Name, r.id))
 	f.repos = append(f.repos, r)
 	f.mu.Unlock()
-	if err := f.initRepo(ctx, r); err != nil {
+	// A client that was killed must not leave half a repository.
+	if err := f.initRepo(context.WithoutCancel(ctx), r); err != nil {
 		f.mu.Lock()
 		f.repos = remove(f.repos, r)
 		f.mu.Unlock()
