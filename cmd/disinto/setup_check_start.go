@@ -95,7 +95,7 @@ func (k *checker) start(
 		Workspace: filepath.Join(dir, "work"), User: user,
 	}
 	job := agents.Job{
-		RunID: fmt.Sprintf("check-%d", os.Getpid()), Command: []string{r.CLI, "--version"}, Dir: env.Workspace,
+		RunID: filepath.Base(dir), Command: []string{r.CLI, "--version"}, Dir: env.Workspace,
 		Home: env.Home, Tmp: env.Tmp, User: user, Sandbox: r.Sandbox, LogPath: filepath.Join(dir, "log"),
 		Timeout: versionTime, Stall: versionTime, Grace: time.Second,
 	}
