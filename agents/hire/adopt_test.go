@@ -153,14 +153,16 @@ func TestKeepRepairsAccess(t *testing.T) {
 	token := w.secret()
 	owner, _, _ := strings.Cut(w.repo, "/")
 	second := owner + "/second"
-	w.must(w.admin.Post(t.Context(), "/admin/users/"+owner+"/repos", map[string]any{"name": "second", "auto_init": true}, nil))
+	form := map[string]any{"name": "second", "auto_init": true}
+	w.must(w.admin.Post(t.Context(), "/admin/users/"+owner+"/repos", form, nil))
 	w.said.Reset()
 	h := w.hire(w.withToken)
 	h.Keep, h.Repos = true, []string{w.repo, second}
 	w.do(h)
 	agent := &rest.API{URL: w.url, Token: token}
 	var harb struct{ Permissions struct{ Push bool } }
-	if err := agent.Get(t.Context(), "/repos/"+second, &harb); err != nil || !harb.Permissions.Push || w.secret() != token {
+	err := agent.Get(t.Context(), "/repos/"+second, &harb)
+	if err != nil || !harb.Permissions.Push || w.secret() != token {
 		t.Errorf("access to %s: %+v, %v; the token is the same: %v", second, harb, err, w.secret() == token)
 	}
 	if said := w.said.String(); said != "access: let it write to "+second+" ...\naccess: it may write to "+second+"\n" {
@@ -172,8 +174,8 @@ func TestKeepRepairsAccess(t *testing.T) {
 func TestPersonsProfile(t *testing.T) {
 	w := onLocal(t)
 	w.person()
-	w.must(w.admin.Post(t.Context(), "/admin/users/"+w.name+"/repos", map[string]any{"name": ".profile", "auto_init": true},
-		nil))
+	form := map[string]any{"name": ".profile", "auto_init": true}
+	w.must(w.admin.Post(t.Context(), "/admin/users/"+w.name+"/repos", form, nil))
 	h := w.hire(w.withPassword)
 	h.Adopt = true
 	w.do(h)
@@ -191,7 +193,8 @@ func TestLockedAccount(t *testing.T) {
 		map[string]any{"source_id": 0, "login_name": w.name, "prohibit_login": true}, nil))
 	h := w.hire(w.withPassword)
 	h.Adopt = true
-	if err := h.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "may not sign in; allow it on the forge") {
+	err := h.Check(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "may not sign in; allow it on the forge") {
 		t.Errorf("Check: %v, want a refusal", err)
 	}
 }

@@ -112,7 +112,8 @@ func (h *Hire) checkAccount(ctx context.Context) (err error) {
 		return fmt.Errorf("cannot hire %s: the account is an administrator's, and agents must not be; "+
 			"choose another name", h.Login)
 	case account.Disabled:
-		return fmt.Errorf("cannot hire %s: the account is not active or may not sign in; allow it on the forge first", h.Login)
+		return fmt.Errorf("cannot hire %s: the account is not active or may not sign in; allow it on the forge first",
+			h.Login)
 	case h.holding.ours():
 		return nil
 	case !h.Adopt:

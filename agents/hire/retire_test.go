@@ -168,7 +168,8 @@ func TestRetireOtherAccount(t *testing.T) {
 	for n := sized(0, 1); n < steps; n += sized(1, 2) {
 		mustWrite(t, w.config, hired, 0o644)
 		h := w.hire(w.withToken)
-		h.Login, h.Email, h.Entry = account, agents.NoReply(account, w.url), Entry{Name: "dev-other", Thread: "llama", Role: "dev", TokenVar: "OTHER"}
+		h.Login, h.Email = account, agents.NoReply(account, w.url)
+		h.Entry = Entry{Name: "dev-other", Thread: "llama", Role: "dev", TokenVar: "OTHER"}
 		w.do(h)
 		token := Secrets(w.read(w.where))["OTHER"]
 		ref := w.work(nil, account)

@@ -190,8 +190,8 @@ func (d *adminFlags) boss(
 	}, nil
 }
 
-// supervisorLogin returns the default name of the supervisor's account, after a repository or another word. Each factory has its own, because two
-// supervisors with one account would take each other's work for their own.
+// supervisorLogin returns the default name of the supervisor's account, after a repository or another word. Each
+// factory has its own, because two supervisors with one account would take each other's work for their own.
 func supervisorLogin(word string) string {
 	if word == "" {
 		return "disinto"

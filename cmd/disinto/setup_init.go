@@ -161,11 +161,11 @@ func (f *initFlags) promptMissing(c *cli) error {
 		names := strings.Join(agents.CLINames(), ", ")
 		p.wrong = append(p.wrong, usagef("cannot use %q as a CLI: want one of %s", f.CLI, names))
 	}
-	for flag, address := range map[string]string{"--url": f.URL, "--local": f.Local} {
-		if u, err := url.Parse(address); address != "" && (err != nil || u.Host == "" || !strings.HasPrefix(u.Scheme, "http")) {
-			p.wrong = append(p.wrong, usagef("cannot use %s %q: write the whole address, such as https://%s", flag, address,
-				cmp.Or(strings.TrimLeft(address, ":/"), "forge.example.org")))
-		}
+	p.checkAddress("--url", f.URL, "https://forge.example.org")
+	p.checkAddress("--local", f.Local, "http://localhost:8080/v1")
+	if hostPort.MatchString(f.API) {
+		p.wrong = append(p.wrong, usagef("cannot use %q as a model: if it is the address of a llama-server, write http://%s",
+			f.API, f.API))
 	}
 	if f.name != "" && f.name != slug(f.name) {
 		p.wrong = append(p.wrong, usagef("cannot use --name %q: want up to 20 lower-case letters and digits, "+
@@ -177,6 +177,18 @@ func (f *initFlags) promptMissing(c *cli) error {
 		}
 	}
 	return errors.Join(p.wrong...)
+}
+
+// hostPort matches an address without its scheme. Models have names such as qwen3:8b.
+var hostPort = regexp.MustCompile(`^[^:/]+:[0-9]+(/.*)?$`)
+
+// checkAddress refuses an address without a scheme. init does not guess one: it sends an administrator's token there.
+func (p *prompter) checkAddress(flag, address, example string) {
+	u, err := url.Parse(address)
+	if address == "" || err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https") {
+		return
+	}
+	p.wrong = append(p.wrong, usagef("cannot use %s %q: write the whole address, such as %s", flag, address, example))
 }
 
 // prompter asks the user for values, and collects errors about missing ones.

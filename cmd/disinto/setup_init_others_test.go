@@ -130,10 +130,11 @@ func TestInitWritesLast(t *testing.T) {
 		flag, value, says string
 		code              int
 	}{
-		{"--url", without, "write the whole address, such as https://" + without, exitUsage},
+		{"--url", without, "write the whole address, such as https://", exitUsage},
 		{"--url", "ftp://" + without, "write the whole address", exitUsage},
 		{"--url", "http://" + deadAddress(t), "Connection refused", exitFailed},
-		{"--local", "localhost:8080/v1", "write the whole address, such as https://localhost:8080/v1", exitUsage},
+		{"--local", "localhost:8080/v1", "write the whole address, such as http://localhost", exitUsage},
+		{"--api", "localhost:8080/v1", "write http://localhost:8080/v1", exitUsage},
 		{"--repo", "ada/teashops", "sees no such repository", exitFailed},
 		{"--admin-token", "0000", "the forge does not know this token", exitFailed},
 		{"--name", "Two", "cannot use --name", exitUsage},
