@@ -221,14 +221,37 @@ type Job struct {
 	Claim string
 	// Place is where the chain's last session ran; its workspace may still exist there. Empty means unknown.
 	Place string
-	Nodes []NodeRule // attributes that a node must have, for an executor that chooses among several
+	Nodes []NodeRule // what a node must have, for an executor that chooses among several
+	// Target says where in its cluster the session runs, and how.
+	Target Target
+	// Priority is the item's, 1 (most urgent) to 10; 0 means unknown.
+	Priority int
 }
 
 // StopSignals are the signals by which programs are asked to end, as httpd by WINCH and Postgres by INT.
 var StopSignals = []string{"HUP", "INT", "QUIT", "TERM", "USR1", "USR2", "WINCH"}
 
-// NodeRule is an attribute that a node must have, such as meta.llama, and its value.
-type NodeRule struct{ Attribute, Value string }
+// NodeRule is a condition on an attribute of a node, such as meta.llama. Operator is one of Nomad's; empty means "=".
+type NodeRule struct {
+	Attribute string
+	Operator  string `json:",omitempty"`
+	Value     string // empty with the operators is_set and is_not_set
+}
+
+// Target is a part of a cluster, and the driver that starts sessions there. An empty field means the cluster's default.
+type Target struct {
+	Namespace   string   `json:",omitempty"`
+	Pool        string   `json:",omitempty"` // of nodes
+	Datacenters []string `json:",omitempty"`
+	Driver      string   `json:",omitempty"` // DriverExec, DriverDocker, or empty for Nomad's raw_exec
+	Image       string   `json:",omitempty"` // with DriverDocker
+}
+
+// Drivers of Nomad that isolate a session from its node.
+const (
+	DriverExec   = "exec"
+	DriverDocker = "docker"
+)
 
 // Started is the executor's report that the program runs.
 type Started struct {

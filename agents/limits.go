@@ -22,8 +22,12 @@ func (b Budget) Reached(tokens int64, usd float64) string {
 
 // Limits bound all processes of one session together. A zero field means no limit.
 type Limits struct {
-	Memory int64 `json:",omitzero"` // bytes, without swap; the kernel first drops the session's cached files
-	PIDs   int64 `json:",omitzero"` // processes and threads together, as the kernel counts them
+	// Cores and MemoryMax are for a cluster that reserves resources: a number of whole cores that no other session uses,
+	// and the bytes that a session may use while its node has them, which is then the limit instead of Memory.
+	Cores     int   `json:",omitzero"`
+	MemoryMax int64 `json:",omitzero"`
+	Memory    int64 `json:",omitzero"` // bytes, without swap; the kernel first drops the session's cached files
+	PIDs      int64 `json:",omitzero"` // processes and threads together, as the kernel counts them
 }
 
 // SizeUnits are the suffixes of a size, each 1024 times the one before.

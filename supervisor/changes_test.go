@@ -37,7 +37,7 @@ func TestChanges(t *testing.T) {
 			change: func(st *state) { st.recordCache("http://a", said, now) },
 		},
 		"less room than a session needs": {
-			change: func(st *state) { st.setRooms(map[string]threads.Room{"llama": {Memory: 1}}) }, want: true,
+			change: func(st *state) { st.setRooms(map[string]threads.Room{"dev-qwen": {Memory: 1}}) }, want: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -53,9 +53,9 @@ type roomer interface {
 
 // placer is an executor that can report, before a session is sent, that no machine could run it.
 type placer interface {
-	// Unfit returns why no machine elsewhere can run a session with these node rules, whatever else runs there; "" if one
-	// can. After an error the answer is unknown.
-	Unfit(ctx context.Context, rules []agents.NodeRule) (why string, err error)
+	// Unfit returns why no machine elsewhere can run such a session, whatever else runs there; "" if one can. The job is
+	// one of threads.Config.Placed. After an error the answer is unknown.
+	Unfit(ctx context.Context, job agents.Job) (why string, err error)
 }
 
 // reacher is an executor whose engine can be down.

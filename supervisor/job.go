@@ -21,22 +21,16 @@ func (rn *sessionRunner) job(x *session) (agents.Job, error) {
 	if err != nil {
 		return agents.Job{}, err
 	}
-	user := x.agent.User
-	if user == "" {
-		user = x.config.Factory.User
-	}
 	place := func(kind, name string) string { return filepath.Join(rn.stateDir, kind, x.Agent, name) }
-	j := agents.Job{
-		RunID: x.RunID, Instance: rn.instance, Agent: x.Agent, Role: x.Role, Thread: x.Thread,
-		Kind: x.Item.Kind, Repo: x.Item.Ref.Repo, Number: x.Item.Ref.Number, Issue: x.Item.Chain.Number,
-		Command: argv, Home: place("home", ""), User: user, OwnUser: x.config.OwnUser(&x.agent), Limits: x.agent.Limits,
-		Workspace: path.Join(x.Agent, workspaceName(x)), HomeKey: x.Agent,
-		Claim: x.commit, Nodes: x.thread.Nodes,
-		LogPath: logPath(rn.stateDir, x.Agent, x.RunID), MaxLog: x.config.Factory.MaxLog,
-		ResultPath: place("results", x.RunID+".json"),
-		Spent:      func(u agents.Usage) { rn.spent(x, u) },
-		Timeout:    x.role.Timeout, Stall: x.role.Stall, Grace: x.config.Factory.StopGrace,
-	}
+	j := x.config.Placed(&x.agent)
+	j.RunID, j.Instance, j.Role, j.Kind, j.Priority = x.RunID, rn.instance, x.Role, x.Item.Kind, x.Item.Priority
+	j.Repo, j.Number, j.Issue, j.Claim = x.Item.Ref.Repo, x.Item.Ref.Number, x.Item.Chain.Number, x.commit
+	j.Command, j.Home = argv, place("home", "")
+	j.Workspace, j.HomeKey = path.Join(x.Agent, workspaceName(x)), x.Agent
+	j.LogPath, j.MaxLog = logPath(rn.stateDir, x.Agent, x.RunID), x.config.Factory.MaxLog
+	j.ResultPath = place("results", x.RunID+".json")
+	j.Spent = func(u agents.Usage) { rn.spent(x, u) }
+	j.Timeout, j.Stall = x.role.Timeout, x.role.Stall
 	if x.thread.Backend.Server() {
 		j.BackendURL = cmp.Or(x.agent.BaseURL, x.thread.BaseURL)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
@@ -29,8 +30,8 @@ func (p *planner) keepRooms(ctx context.Context) {
 			measured, rooms = time.Time{}, down
 		} else if config != nil && time.Since(measured) >= roomRest {
 			measured, rooms = time.Now(), map[string]threads.Room{}
-			for i := range config.Threads {
-				p.measure(ctx, &config.Threads[i], rooms)
+			for i := range config.Agents {
+				p.measure(ctx, config, &config.Agents[i], rooms)
 			}
 		}
 		p.state.setRooms(rooms)
@@ -42,11 +43,12 @@ func (p *planner) keepRooms(ctx context.Context) {
 	}
 }
 
-// findDown adds the threads whose engine does not answer, with the reason.
+// findDown adds the agents whose engine does not answer, with the reason.
 func (p *planner) findDown(ctx context.Context, config *threads.Config, down map[string]threads.Room) {
 	asked := map[string]error{}
-	for i := range config.Threads {
-		t := &config.Threads[i]
+	for i := range config.Agents {
+		a := &config.Agents[i]
+		t := config.Thread(a.Thread)
 		far, ok := p.elsewhere[t.Executor].(reacher)
 		if !ok {
 			continue
@@ -57,13 +59,16 @@ func (p *planner) findDown(ctx context.Context, config *threads.Config, down map
 			asked[t.Executor] = err
 		}
 		if err != nil {
-			down[t.Name] = threads.Room{Memory: math.MaxInt64, Disk: math.MaxInt64, Down: text(err)}
+			down[a.Name] = threads.Room{Memory: math.MaxInt64, Disk: math.MaxInt64, Down: text(err)}
 		}
 	}
 }
 
-// measure adds the room of a thread that runs elsewhere. An unknown room holds back nothing.
-func (p *planner) measure(ctx context.Context, t *threads.Thread, rooms map[string]threads.Room) {
+// measure adds the room of an agent that runs elsewhere. An unknown room holds back nothing.
+func (p *planner) measure(
+	ctx context.Context, config *threads.Config, a *agents.Agent, rooms map[string]threads.Room,
+) {
+	t := config.Thread(a.Thread)
 	unknown := threads.Room{Memory: math.MaxInt64, Disk: math.MaxInt64}
 	room := unknown
 	if far, ok := p.elsewhere[t.Executor].(roomer); ok {
@@ -72,12 +77,12 @@ func (p *planner) measure(ctx context.Context, t *threads.Thread, rooms map[stri
 		}
 	}
 	if far, ok := p.elsewhere[t.Executor].(placer); ok {
-		if why, err := far.Unfit(ctx, t.Nodes); err == nil {
+		if why, err := far.Unfit(ctx, config.Placed(a)); err == nil {
 			room.None = why
 		}
 	}
 	if room != unknown {
-		rooms[t.Name] = room
+		rooms[a.Name] = room
 	}
 }
 

@@ -86,6 +86,7 @@ const (
 	WindowKept    Code = "reserve"
 	NoRoom        Code = "no-room"
 	NoPlace       Code = "no-place"
+	NoNode        Code = "no-node"
 	NoNomad       Code = "no-nomad"
 	Starting      Code = "starting"
 	AgentBusy     Code = "agent-busy"
@@ -351,8 +352,10 @@ var codeDocs = []CodeDoc{
 	doc(NoRoom, Busy, ByItself, "{note}",
 		"the machine has too little memory or disk left", "free some, or lower `min_free_memory` or `min_free_disk`"),
 	doc(NoPlace, Busy, ByItself, "no node for {agent}: {note}{until}",
-		"no machine of the cluster can run the agent's sessions: none fits `node` of its thread and has room",
-		"see the reason; `node` of the thread, `limits` of the agent"),
+		"no machine of the cluster took the agent's last session", "see the reason; free some room on the nodes"),
+	doc(NoNode, Busy, ByPerson, "no node can run {agent}: {note}",
+		"no machine of the cluster can ever run the agent's sessions, whatever else runs there",
+		"see the reason; `node`, `node_pool` and `driver` of the thread, `limits` and `user` of the agent, the nodes"),
 	doc(NoNomad, Busy, ByItself, "{note}",
 		"Nomad does not answer; its sessions continue, and new ones wait", "start Nomad, or correct `[nomad]`"),
 	doc(Starting, Busy, ByItself, "{thread} waits for service {note}{until}",

@@ -1,6 +1,7 @@
 package threads
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -149,6 +150,7 @@ type Thread struct {
 	// StopEnds ends its sessions when the supervisor stops, even where they could continue without it.
 	StopEnds bool
 	Nodes    []agents.NodeRule // for the machines that may run its sessions, sorted by attribute
+	Target   agents.Target     // the part of the cluster that runs its sessions
 	// Hold is the time that a sticky thread needs to read a session's context again. A free slot is kept for its
 	// resident for that long at most, and only while that pays: see Returns. Zero keeps none.
 	Hold time.Duration
@@ -280,6 +282,18 @@ func find[T any](list []T, fits func(*T) bool) *T {
 		}
 	}
 	return nil
+}
+
+// Placed returns a job with everything that decides which machine can run an agent's sessions, and nothing else.
+func (c *Config) Placed(a *agents.Agent) agents.Job {
+	j := agents.Job{
+		Agent: a.Name, Thread: a.Thread, User: cmp.Or(a.User, c.Factory.User), OwnUser: c.OwnUser(a), Limits: a.Limits,
+		Grace: c.Factory.StopGrace, Timeout: time.Hour,
+	}
+	if t := c.Thread(a.Thread); t != nil {
+		j.Nodes, j.Target = t.Nodes, t.Target
+	}
+	return j
 }
 
 // OwnUser reports whether an agent has a system account that no other agent and no service uses.

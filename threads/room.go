@@ -10,8 +10,8 @@ import (
 type Room struct {
 	Memory int64 // a new process can use it before the kernel kills one
 	Disk   int64 // of the file system with the state directory
-	// None says why no machine elsewhere could run a session of the thread even if it ran nothing else. It is empty
-	// where one could, or where that is unknown.
+	// None says why no machine elsewhere could run a session of the agent even if it ran nothing else. It is empty where
+	// one could, or where that is unknown.
 	None string
 	// Down says why Nomad, which runs the thread's sessions, does not answer. It is empty while it answers.
 	Down string
@@ -22,7 +22,7 @@ type Room struct {
 func hasRoom(v *view, c candidate) *Reason {
 	f, room := &v.Config.Factory, v.Room
 	if c.agent.thread.Executor != "" {
-		there, known := v.Rooms[c.agent.thread.Name]
+		there, known := v.Rooms[c.agent.Name]
 		if room = nil; known {
 			room = &there
 		}
@@ -38,7 +38,7 @@ func hasRoom(v *view, c candidate) *Reason {
 	case lackDisk:
 		return short(lack, room.Disk, f.MinFreeDisk)
 	default:
-		return &Reason{Code: NoPlace, Agent: c.agent.Name, Note: lack}
+		return &Reason{Code: NoNode, Agent: c.agent.Name, Note: lack}
 	}
 }
 
@@ -66,7 +66,7 @@ func (f *Factory) Lacks(r *Room) string {
 	return ""
 }
 
-// LackIn says what machines elsewhere lack, by thread. Threads that lack nothing are left out.
+// LackIn says what machines elsewhere lack, by agent. Agents that lack nothing are left out.
 func (f *Factory) LackIn(rooms map[string]Room) map[string]string {
 	lacking := make(map[string]string)
 	for name, r := range rooms {

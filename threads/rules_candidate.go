@@ -417,6 +417,11 @@ func notHeld(v *view, c candidate) *Reason {
 		return nil
 	}
 	v.wake(h.HeldUntil)
+	if h.HeldAs == NoPlace { // the cluster may have told since that no node will ever do
+		if why := hasRoom(v, c); why != nil && why.Code == NoNode {
+			return why
+		}
+	}
 	return &Reason{Code: cmp.Or(h.HeldAs, AgentHeld), Agent: c.agent.Name, Note: h.HeldWhy, Until: h.HeldUntil}
 }
 

@@ -160,11 +160,11 @@ func (w *scriptWorld) line(line string, in *bufio.Scanner, out *strings.Builder)
 	case "room":
 		w.s.Room = &Room{Memory: int64(w.number(f[1])), Disk: int64(w.number(f[2]))}
 	case "none-there": // THREAD WHY
-		w.s.Rooms = map[string]Room{f[1]: {Memory: 1 << 50, Disk: 1 << 50, None: strings.Join(f[2:], " ")}}
+		w.roomThere(f[1], Room{Memory: 1 << 50, Disk: 1 << 50, None: strings.Join(f[2:], " ")})
 	case "nomad-down": // THREAD WHY
-		w.s.Rooms = map[string]Room{f[1]: {Memory: 1 << 50, Disk: 1 << 50, Down: strings.Join(f[2:], " ")}}
+		w.roomThere(f[1], Room{Memory: 1 << 50, Disk: 1 << 50, Down: strings.Join(f[2:], " ")})
 	case "room-there": // THREAD MEMORY DISK
-		w.s.Rooms = map[string]Room{f[1]: {Memory: int64(w.number(f[2])), Disk: int64(w.number(f[3]))}}
+		w.roomThere(f[1], Room{Memory: int64(w.number(f[2])), Disk: int64(w.number(f[3]))})
 	case "typical":
 		w.s.Typical = map[agents.Kind]time.Duration{agents.Kind(f[1]): w.at(f[2]).Sub(w.s.Now)}
 	case "remote":
@@ -654,6 +654,16 @@ func (w *scriptWorld) key(s string) Key {
 		return Key{Kind: agents.KindSchedule, Ref: forge.Ref{Repo: "o/r"}, Role: n}
 	}
 	return Key{Kind: agents.Kind(kind), Ref: w.ref(n)}
+}
+
+// roomThere sets the room of a thread's agents elsewhere.
+func (w *scriptWorld) roomThere(thread string, room Room) {
+	w.s.Rooms = map[string]Room{}
+	for i := range w.s.Config.Agents {
+		if a := &w.s.Config.Agents[i]; a.Thread == thread {
+			w.s.Rooms[a.Name] = room
+		}
+	}
 }
 
 func (w *scriptWorld) cache(f []string) {

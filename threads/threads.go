@@ -133,7 +133,7 @@ type Snapshot struct {
 	Caches map[string]ServerCache
 	// Room is the free memory and disk. If it is nil, they are unknown and keep nothing from starting.
 	Room *Room
-	// Rooms has the room of the machines elsewhere that run a thread's sessions, by thread, where it is known.
+	// Rooms has the room of the machines elsewhere that run an agent's sessions, by agent, where it is known.
 	Rooms map[string]Room
 	// Outages has the configured services that cannot be used now, by name. No other service keeps a session from
 	// starting.

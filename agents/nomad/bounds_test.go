@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -250,19 +251,24 @@ func TestCheckVersion(t *testing.T) {
 // TestCheck: all problems of a cluster are reported at once.
 func TestCheck(t *testing.T) {
 	f := newFake(t)
-	needs := []Need{{Thread: "far"}, {Thread: "box", Nodes: []agents.NodeRule{{Attribute: "meta.llama", Value: "box9"}}}}
-	about, problems := Check(t.Context(), Config{Address: f.server.URL, Volume: "disinto"}, 7*time.Second, needs)
+	nowhere := []agents.NodeRule{{Attribute: "meta.llama", Value: "box9"}}
+	needs := []agents.Job{
+		{Agent: "dev-a", Thread: "far"},
+		{Agent: "dev-b", Thread: "box", Nodes: nowhere},
+		{Agent: "dev-c", Thread: "box", Nodes: nowhere},
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := Config{Address: f.server.URL, Volume: "disinto", Program: self}
+	about, problems := Check(t.Context(), cfg, needs)
 	if want := f.server.URL + ": 2 of 2 nodes take sessions"; about != want {
 		t.Errorf("Check describes the cluster as %q, want %q", about, want)
 	}
-	want := []string{"thread box: no node takes it: 2 without ${meta.llama} = box9"}
+	want := []string{"thread box, dev-b and dev-c: no node takes it: 2 without ${meta.llama} = box9"}
 	if diff := cmp.Diff(want, lines(problems)); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
-	}
-	_, problems = Check(t.Context(), Config{Address: f.server.URL}, 0, []Need{{Thread: "far", Memory: 900 << 30}})
-	want = []string{"thread far: no node takes it: 2 without enough memory"}
-	if diff := cmp.Diff(want, lines(problems)); diff != "" {
-		t.Errorf("with more memory than a node has (-want +got):\n%s", diff)
 	}
 	f.DropVolume("box1")
 	rights := []string{
@@ -270,7 +276,7 @@ func TestCheck(t *testing.T) {
 		"host_volume write",
 	}
 	f.Deny(rights...)
-	_, problems = Check(t.Context(), Config{Address: f.server.URL, Volume: "disinto"}, 0, needs[:1])
+	_, problems = Check(t.Context(), cfg, needs[:1])
 	want = []string{
 		"node box1 has no host volume disinto, so it takes no session",
 	}
@@ -285,7 +291,8 @@ func TestCheck(t *testing.T) {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
 	f.Deny("submit-job")
-	_, problems = Check(t.Context(), Config{Address: f.server.URL}, 0, needs[:1])
+	cfg.Volume = ""
+	_, problems = Check(t.Context(), cfg, needs[:1])
 	want = []string{"the token of [nomad] lacks the right submit-job" + refused}
 	if diff := cmp.Diff(want, lines(problems)); diff != "" {
 		t.Errorf("without submit-job (-want +got):\n%s", diff)
@@ -298,10 +305,14 @@ func TestCheck(t *testing.T) {
 // TestCheckKillTime: a grace that nodes cut short is reported, with the value that it needs.
 func TestCheckKillTime(t *testing.T) {
 	f := newFake(t)
-	cfg := Config{Address: f.server.URL}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := Config{Address: f.server.URL, Program: self}
 	check := func(grace time.Duration, want ...string) {
 		t.Helper()
-		about, problems := Check(t.Context(), cfg, grace, nil)
+		about, problems := Check(t.Context(), cfg, []agents.Job{{Grace: grace}})
 		if diff := cmp.Diff(want, lines(problems)); diff != "" || strings.Contains(about, "max_kill") {
 			t.Errorf("grace %s: %q, problems (-want +got):\n%s", grace, about, diff)
 		}
@@ -312,7 +323,7 @@ func TestCheckKillTime(t *testing.T) {
 	f.SetMaxKill("35s")
 	check(25 * time.Second)
 	f.Deny("agent read")
-	about, problems := Check(t.Context(), cfg, 25*time.Second, nil)
+	about, problems := Check(t.Context(), cfg, []agents.Job{{Grace: 25 * time.Second}})
 	if len(problems) > 0 || !strings.Contains(about, `; stop_grace needs max_kill_timeout = "35s", which node box2 does `+
 		"not tell: the token of [nomad] lacks the right agent read") {
 		t.Errorf("without the right agent read: got %q, %q", about, lines(problems))

@@ -1,6 +1,7 @@
 package nomad
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,21 +15,12 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// Need lists what a thread requires of its nodes.
-type Need struct {
-	Thread string
-	Nodes  []agents.NodeRule
-	Memory int64 // the largest limit of its agents, in bytes; 0 means the default
-}
-
 // leastMajor and leastMinor are the first version that leaves a session alone while its node is unreachable.
 const leastMajor, leastMinor = 1, 8
 
-// Check queries a cluster for everything that sessions need, and leaves nothing changed. It returns a line about the
-// cluster, and every problem. grace is the time from TERM to KILL of each session.
-func Check(
-	ctx context.Context, cfg Config, grace time.Duration, needs []Need,
-) (about string, problems []error) {
+// Check queries a cluster for everything that sessions need, and leaves nothing changed. needs has a job of
+// threads.Config.Placed for each agent. It returns a line about the cluster, and every problem.
+func Check(ctx context.Context, cfg Config, needs []agents.Job) (about string, problems []error) {
 	c := newClient(func() Config { return cfg })
 	defer c.http.CloseIdleConnections()
 	var leader string
@@ -39,32 +31,46 @@ func Check(
 	if err != nil {
 		return "", []error{lacks(err, "node read")}
 	}
-	ready := slices.DeleteFunc(slices.Clone(nodes), func(n node) bool { return !n.ready() })
-	problems = append(problems, checkNodes(cfg, nodes, ready)...)
-	unknown, short := c.checkKillTime(ctx, ready, grace)
+	ready := slices.DeleteFunc(slices.Clone(nodes), func(n node) bool {
+		return !slices.ContainsFunc(needs, func(j agents.Job) bool { return n.ready(driverOf(&j)) && n.within(&j, cfg) })
+	})
+	problems = append(problems, checkNodes(cfg, needs, nodes, ready)...)
+	unknown, short := c.checkKillTime(ctx, ready, needs)
 	problems = append(problems, short...)
-	problems = append(problems, c.checkRights(ctx, cfg)...)
-	for _, n := range needs {
-		if err := c.checkPlace(ctx, cfg, n); err != nil {
-			problems = append(problems, fmt.Errorf("thread %s: %w", n.Thread, err))
-		}
+	for _, namespace := range namespaces(cfg, needs) {
+		problems = append(problems, c.in(namespace).checkRights(ctx, cfg, namespace)...)
 	}
+	problems = append(problems, c.checkPlaces(ctx, cfg, needs)...)
 	return fmt.Sprintf("%s: %d of %d nodes take sessions%s", cfg.Address, len(ready), len(nodes), unknown), problems
+}
+
+// namespaces returns the namespaces of jobs, sorted.
+func namespaces(cfg Config, needs []agents.Job) (names []string) {
+	for i := range needs {
+		names = append(names, cmp.Or(needs[i].Target.Namespace, cfg.Namespace))
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // lacks adds the missing right to a refusal.
 func lacks(err error, right string) error {
-	if no, ok := errors.AsType[*refusal](err); ok && no.status == http.StatusForbidden {
+	if isForbidden(err) {
 		return fmt.Errorf("the token of [nomad] lacks the right %s: %w", right, err)
 	}
 	return err
 }
 
 // checkNodes checks what a node needs for any session.
-func checkNodes(cfg Config, nodes, ready []node) (problems []error) {
+func checkNodes(cfg Config, needs []agents.Job, nodes, ready []node) (problems []error) {
 	if len(ready) == 0 {
+		var drivers []string
+		for i := range needs {
+			drivers = append(drivers, driverOf(&needs[i]))
+		}
+		slices.Sort(drivers)
 		problems = append(problems, fmt.Errorf("none of its %d nodes takes sessions: one must be ready and eligible, "+
-			"with the driver raw_exec enabled", len(nodes)))
+			"with the driver %s enabled", len(nodes), strings.Join(slices.Compact(drivers), " or ")))
 	}
 	for _, n := range ready {
 		if tooOld(n.Version) {
@@ -88,13 +94,18 @@ func tooOld(version string) bool {
 	return errors.Join(err1, err2) == nil && (major < leastMajor || major == leastMajor && minor < leastMinor)
 }
 
-// checkRights tries what the token must be allowed to do, by the calls of a session. It writes and deletes a variable
-// under a condition that never holds, and registers a job that no node can run, which it removes at once.
-func (c *client) checkRights(ctx context.Context, cfg Config) (problems []error) {
+// checkRights tries what the token must be allowed to do in a namespace, by the calls of a session. It writes and
+// deletes a variable under a condition that never holds, and registers a job that no node can run, which it removes at
+// once.
+func (c *client) checkRights(ctx context.Context, cfg Config, namespace string) (problems []error) {
+	in := ""
+	if namespace != cfg.Namespace {
+		in = " in namespace " + namespace
+	}
 	try := func(right string, err error) {
 		no, ok := errors.AsType[*refusal](err)
 		if err != nil && (!ok || no.status != http.StatusConflict && no.status != http.StatusNotFound) {
-			problems = append(problems, lacks(err, right))
+			problems = append(problems, lacks(err, right+in))
 		}
 	}
 	_, _, err := c.listJobs(ctx, jobPrefix, 0)
@@ -106,22 +117,15 @@ func (c *client) checkRights(ctx context.Context, cfg Config) (problems []error)
 	_, err = c.call(ctx, http.MethodGet, "/var/"+path, nil, nil, nil)
 	try("read"+at, err)
 	never := url.Values{"cas": {"1"}}
-	_, err = c.call(ctx, http.MethodPut, "/var/"+path, never, variable{path, map[string]string{orderKey: "none"}}, nil)
+	none := variable{Path: path, Items: map[string]string{orderKey: "none"}}
+	_, err = c.call(ctx, http.MethodPut, "/var/"+path, never, none, nil)
 	try("write"+at, err)
 	_, err = c.call(ctx, http.MethodDelete, "/var/"+path, never, nil, nil)
 	try("destroy"+at, err)
+	cfg.Namespace = namespace
 	c.checkRegister(ctx, cfg, try)
 	_, err = c.allocations(ctx, checkJob)
 	try("read-job", err)
-	var some []struct{ ID string }
-	query := url.Values{"per_page": {"1"}, "filter": {`ClientStatus == "running"`}, "task_states": {"false"}}
-	if _, err := c.call(ctx, http.MethodGet, "/allocations", query, nil, &some); err != nil || len(some) == 0 {
-		return problems // the rights on files can only be tried on an allocation
-	}
-	_, err = c.call(ctx, http.MethodGet, "/client/fs/ls/"+escape(some[0].ID), url.Values{"path": {"/"}}, nil, nil)
-	if no, ok := errors.AsType[*refusal](err); ok && no.status == http.StatusForbidden {
-		problems = append(problems, lacks(err, "read-fs"))
-	}
 	return problems
 }
 
@@ -132,11 +136,12 @@ const checkJob = jobPrefix + "check"
 // volume: a dry run does not.
 func (c *client) checkRegister(ctx context.Context, cfg Config, try func(right string, err error)) {
 	nowhere := []agents.NodeRule{{Attribute: "node.unique.id", Value: "none"}}
-	if _, err := c.plan(ctx, cfg, "check", nowhere, 0); err != nil {
+	j := agents.Job{RunID: "check", Timeout: time.Hour, Nodes: nowhere}
+	if _, err := c.plan(ctx, cfg, "check", j); err != nil {
 		try("submit-job", err)
 		return
 	}
-	o := newOrder(agents.Job{RunID: "check", Timeout: time.Hour, Nodes: nowhere}, "", time.Now())
+	o := newOrder(j, "", time.Now())
 	err := c.register(ctx, describe(checkJob, o, cfg))
 	right := "submit-job"
 	if cfg.Volume != "" { // as the dry run has shown, it is not submit-job
@@ -149,17 +154,80 @@ func (c *client) checkRegister(ctx context.Context, cfg Config, try func(right s
 	try("submit-job", err)
 }
 
-// checkPlace requests a dry run of a session of a thread. A missing right is reported once, by checkRegister.
-func (c *client) checkPlace(ctx context.Context, cfg Config, n Need) error {
-	why, err := c.plan(ctx, cfg, "check-"+n.Thread, n.Nodes, n.Memory)
-	if no, ok := errors.AsType[*refusal](err); ok && no.status == http.StatusForbidden {
-		return nil
+// checkPlaces requests a dry run of a session of each agent, and tries the nodes of those that fit somewhere. Agents of
+// a thread with the same problem share a line. A missing right is reported once, by checkRights.
+func (c *client) checkPlaces(ctx context.Context, cfg Config, needs []agents.Job) (problems []error) {
+	tries := map[string]bool{}
+	for i := range needs {
+		j := &needs[i]
+		in := c.in(j.Target.Namespace)
+		why, err := in.plan(ctx, cfg, "check-"+j.Agent, *j)
+		switch {
+		case isForbidden(err):
+		case err != nil:
+			problems = append(problems, ofAgent(j, err.Error()))
+		case why != nil:
+			problems = append(problems, ofAgent(j, why.String()))
+		}
+		if key := trialKey(j, cfg); err == nil && (why == nil || !why.forever()) && !tries[key] {
+			tries[key] = true
+			problems = append(problems, in.checkTry(ctx, cfg, j)...)
+		}
 	}
-	if err != nil {
-		return err
+	return sameOnce(problems)
+}
+
+// agentProblem is a problem of an agent's sessions.
+type agentProblem struct {
+	thread, words string
+	agents        []string
+}
+
+func ofAgent(j *agents.Job, words string) error {
+	return &agentProblem{j.Thread, oneLine(words), []string{j.Agent}}
+}
+
+func (e *agentProblem) Error() string {
+	return fmt.Sprintf("thread %s, %s: %s", e.thread, strings.Join(e.agents, " and "), e.words)
+}
+
+// sameOnce joins the agents of a thread that have the same problem.
+func sameOnce(problems []error) (list []error) {
+	for _, err := range problems {
+		next, ok := errors.AsType[*agentProblem](err)
+		same := func(old error) bool {
+			p, is := errors.AsType[*agentProblem](old)
+			return ok && is && p.thread == next.thread && p.words == next.words
+		}
+		if at := slices.IndexFunc(list, same); at >= 0 {
+			first, _ := errors.AsType[*agentProblem](list[at])
+			first.agents = append(first.agents, next.agents...)
+			continue
+		}
+		list = append(list, err)
 	}
-	if why != nil {
-		return errors.New(why.String())
+	return list
+}
+
+// checkTry starts session-run on the nodes of a session, without an order.
+func (c *client) checkTry(ctx context.Context, cfg Config, j *agents.Job) (problems []error) {
+	list, err := c.tryNodes(ctx, cfg, "check", *j)
+	if err != nil && !isForbidden(err) {
+		return []error{ofAgent(j, err.Error())}
 	}
-	return nil
+	for _, n := range list {
+		if n.why != "" {
+			problems = append(problems, fmt.Errorf("node %s cannot run sessions of thread %s: %s", n.name, j.Thread, n.why))
+		}
+		if n.unread != nil {
+			problems = append(problems, lacks(n.unread, "read-fs"))
+			break // they all say so
+		}
+	}
+	return problems
+}
+
+func isForbidden(err error) bool {
+	no, ok := errors.AsType[*refusal](err)
+	return ok && no.status == http.StatusForbidden
 }

@@ -2,6 +2,7 @@ package nomad
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -42,9 +43,18 @@ const (
 
 // client sends requests to the cluster of a configuration. The configuration can change between two calls.
 type client struct {
-	config func() Config
-	http   *http.Client
+	config    func() Config
+	http      *http.Client
+	namespace string // of the objects; empty means that of the configuration, * all of them
 }
+
+// in returns a client for the objects of a namespace.
+func (c *client) in(namespace string) *client {
+	return &client{c.config, c.http, namespace}
+}
+
+// everywhere are all namespaces that the token may list.
+const everywhere = "*"
 
 // newClient returns a client that follows no redirect, because it would send the token there too.
 func newClient(config func() Config) *client {
@@ -115,7 +125,7 @@ func (c *client) send(ctx context.Context, method, path string, query url.Values
 	}
 	all := url.Values{}
 	maps.Copy(all, query)
-	for name, value := range map[string]string{"namespace": cfg.Namespace, "region": cfg.Region} {
+	for name, value := range map[string]string{"namespace": cmp.Or(c.namespace, cfg.Namespace), "region": cfg.Region} {
 		if value != "" {
 			all.Set(name, value)
 		}

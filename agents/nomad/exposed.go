@@ -15,7 +15,7 @@ var errExposed = errors.New("a session without `user` needs a sandbox on a node,
 
 // exposed returns an error for a session that needs a sandbox, or an account of its own, and has neither.
 func exposed(j *agents.Job) error {
-	if j.User == "" && !j.Sandbox.On() {
+	if j.User == "" && !j.Sandbox.On() && !isolated(j) {
 		return fmt.Errorf("%w: set `user`, or do not turn the sandbox off", errExposed)
 	}
 	return nil
@@ -23,7 +23,7 @@ func exposed(j *agents.Job) error {
 
 // checkExposed is exposed for this node, which may have no sandbox.
 func (p *SessionRun) checkExposed(j *agents.Job) error {
-	if err := exposed(j); err != nil || j.User != "" || p.NoSandbox == nil {
+	if err := exposed(j); err != nil || j.User != "" || isolated(j) || p.NoSandbox == nil {
 		return err
 	}
 	if err := p.NoSandbox(); err != nil {

@@ -1,12 +1,10 @@
 package nomad
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -67,6 +65,9 @@ func longest(j *agents.Job) time.Duration {
 // newOrder returns the order of a job.
 func newOrder(j agents.Job, self string, now time.Time) *Order {
 	j.Spent = nil
+	if j.Target.Driver == agents.DriverExec {
+		j.OwnUser = false // Nomad starts session-run itself under the agent's account
+	}
 	return &Order{
 		Format: plainFormat, Job: j, Secrets: j.Secrets, Own: len(j.Command) > 0 && j.Command[0] == self,
 		Deadline: now.Add(longest(&j)).UTC(),
@@ -83,8 +84,9 @@ func (o *Order) addFolder(f *Folder) {
 // variable is the Nomad variable that stores an order. A job can read the variables below its own name without a
 // policy.
 type variable struct {
-	Path  string
-	Items map[string]string
+	Namespace string `json:",omitempty"`
+	Path      string
+	Items     map[string]string
 }
 
 const orderKey = "order"
@@ -100,7 +102,7 @@ func (c *client) putOrder(ctx context.Context, id string, o *Order) error {
 	if len(text) > maxOrder {
 		return fmt.Errorf("%w: %d bytes, and a variable of Nomad takes %d", errTooLong, len(text), maxOrder)
 	}
-	v := variable{variablePath(id), map[string]string{orderKey: string(text)}}
+	v := variable{Path: variablePath(id), Items: map[string]string{orderKey: string(text)}}
 	_, err = c.call(ctx, http.MethodPut, "/var/"+v.Path, nil, v, nil)
 	return err
 }
@@ -134,109 +136,12 @@ func parseOrder(text []byte) (*Order, error) {
 	return o, nil
 }
 
-// table is a JSON object of Nomad's API.
-type table = map[string]any
-
-// deadlineKey is the name of the deadline in the job's metadata.
-const deadlineKey = "disinto_deadline"
-
-// describe returns the Nomad job of an order. It contains no secrets.
-func describe(id string, o *Order, cfg Config) table {
-	j := &o.Job
-	meta := table{
-		"disinto_instance": j.Instance, "disinto_run": j.RunID, "disinto_agent": j.Agent, "disinto_claim": j.Claim,
-		"disinto_item": fmt.Sprintf("%s#%d", j.Repo, j.Number), deadlineKey: o.Deadline.Format(time.RFC3339),
-	}
-	maps.DeleteFunc(meta, func(_ string, v any) bool { return v == "" })
-	datacenters := cfg.Datacenters
-	if len(datacenters) == 0 {
-		datacenters = []string{"*"}
-	}
-	job := table{
-		"ID": id, "Name": id, "Type": "batch", "Datacenters": datacenters, "Meta": meta,
-		"Constraints": constraints(j.Nodes), "TaskGroups": []table{group(id, o, cfg)},
-	}
-	if node, _, ok := strings.Cut(j.Place, "/"); ok && node != "" {
-		job["Affinities"] = []table{{"LTarget": "${node.unique.name}", "RTarget": node, "Operand": "=", "Weight": 100}}
-	}
-	if cfg.Namespace != "" {
-		job["Namespace"] = cfg.Namespace
-	}
-	if cfg.Region != "" {
-		job["Region"] = cfg.Region
-	}
-	return job
-}
-
-// constraints converts rules for nodes to Nomad's format, and adds that the node runs Linux.
-func constraints(rules []agents.NodeRule) []table {
-	all := []table{{"LTarget": "${attr.kernel.name}", "RTarget": "linux", "Operand": "="}}
-	for _, r := range rules {
-		all = append(all, table{"LTarget": "${" + r.Attribute + "}", "RTarget": r.Value, "Operand": "="})
-	}
-	return all
-}
-
-// group returns the only group of a job. Nomad must start it once, and leave it alone while its node is unreachable.
-func group(id string, o *Order, cfg Config) table {
-	logMB := 64
-	if o.Job.MaxLog > 0 { // no log grows larger, so none is rotated
-		logMB = int(o.Job.MaxLog>>20) + 2
-	}
-	g := table{
-		"Name": taskName, "Count": 1,
-		"RestartPolicy":    table{"Attempts": 0, "Mode": "fail"},
-		"ReschedulePolicy": table{"Attempts": 0, "Unlimited": false},
-		"Disconnect": table{
-			"LostAfter": longest(&o.Job) + time.Hour, "Replace": false, "Reconcile": "keep_original",
-		},
-		"EphemeralDisk": table{"SizeMB": 2*logMB + 200},
-		"Tasks":         []table{task(id, o, cfg, logMB)},
-	}
-	if cfg.Volume != "" { // raw_exec mounts nothing: Nomad picks nodes with the volume, and session-run finds it by path
-		g["Volumes"] = table{cfg.Volume: table{"Name": cfg.Volume, "Type": "host", "Source": cfg.Volume}}
-	}
-	return g
-}
-
-// Resources of a session. Slots are the scarce resource, and the supervisor counts them. So every session requests
-// little CPU, and gets more when the node has more.
+// orderFile is the file of an order in the secrets folder of its task, and orderVar the variable that has it instead,
+// in base64, where a driver isolates the task.
 const (
-	sessionMHz  = 100
-	sessionMB   = 2048 // for an agent without a memory limit
-	sessionRunB = 48 << 20
+	orderFile = "order.json"
+	orderVar  = "DISINTO_ORDER"
 )
-
-// task returns the only task of a job.
-func task(id string, o *Order, cfg Config, logMB int) table {
-	memory := int64(sessionMB)
-	if o.Job.Limits.Memory > 0 {
-		memory = (o.Job.Limits.Memory + sessionRunB) >> 20
-	}
-	return table{
-		"Name": taskName, "Driver": "raw_exec",
-		"Config":      table{"command": cmp.Or(cfg.Program, "disinto"), "args": []string{"session-run"}},
-		"Env":         table{"DISINTO_NODE": "${node.unique.id}", "DISINTO_NODE_NAME": "${node.unique.name}"},
-		"KillSignal":  "SIGTERM",
-		"KillTimeout": killTimeout(o.Job.Grace),
-		"Resources":   table{"CPU": sessionMHz, "MemoryMB": memory},
-		"LogConfig":   table{"MaxFiles": 2, "MaxFileSizeMB": logMB},
-		"Templates": []table{{
-			"EmbeddedTmpl": fmt.Sprintf(`{{with nomadVar %q}}{{.%s}}{{end}}`, variablePath(id), orderKey),
-			"DestPath":     "secrets/" + orderFile, "Perms": "0600", "ChangeMode": "noop",
-		}},
-	}
-}
-
-// memoryLimit formats the memory of a session, for people.
-func memoryLimit(j *agents.Job) string {
-	if j.Limits.Memory == 0 {
-		return agents.Size(sessionMB<<20) + ", the default without a memory limit"
-	}
-	return agents.Size(j.Limits.Memory)
-}
-
-const orderFile = "order.json"
 
 // register submits a job. Nomad refuses a second job with the same name, so register can be repeated, and the first
 // submission counts.
@@ -269,6 +174,7 @@ func (c *client) dropOrder(ctx context.Context, id string) error {
 // stub is a job in Nomad's list.
 type stub struct {
 	ID          string
+	Namespace   string
 	ModifyIndex uint64
 	JobSummary  struct{ ModifyIndex uint64 }
 }
@@ -288,6 +194,34 @@ func (c *client) listJobs(ctx context.Context, prefix string, after uint64) (lis
 	return list, index, err
 }
 
+// listOrders returns the stored orders of the jobs whose name begins with a prefix, without their text.
+func (c *client) listOrders(ctx context.Context, prefix string) (list []variable, err error) {
+	query := url.Values{"prefix": {variablePath(prefix)}}
+	_, err = c.call(ctx, http.MethodGet, "/vars", query, nil, &list)
+	return list, err
+}
+
+// locate returns a client for the namespace of a job or its order, or for the configured one if neither exists.
+func (e *Executor) locate(ctx context.Context, id string) (*client, error) {
+	c := e.api().in(everywhere)
+	var jobs []stub
+	if _, err := c.call(ctx, http.MethodGet, "/jobs", url.Values{"prefix": {id}}, nil, &jobs); err != nil {
+		return nil, err
+	}
+	for _, j := range jobs {
+		if j.ID == id {
+			return c.in(j.Namespace), nil
+		}
+	}
+	orders, err := c.listOrders(ctx, id)
+	for _, o := range orders {
+		if o.Path == variablePath(id) {
+			return c.in(o.Namespace), nil
+		}
+	}
+	return e.api(), err
+}
+
 // unreported returns the runs of an instance that have an order or an unstopped job, sorted. A session whose end was
 // reported has neither.
 func (c *client) unreported(ctx context.Context, instance string) (runs []string, err error) {
@@ -296,9 +230,8 @@ func (c *client) unreported(ctx context.Context, instance string) (runs []string
 	if err != nil {
 		return nil, err
 	}
-	var orders []variable
-	query := url.Values{"prefix": {variablePath(prefix)}}
-	if _, err = c.call(ctx, http.MethodGet, "/vars", query, nil, &orders); err != nil {
+	orders, err := c.listOrders(ctx, prefix)
+	if err != nil {
 		return nil, err
 	}
 	for _, j := range jobs {

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"codeberg.org/johba/disinto/agents"
 )
 
 // defaultMaxKill is the longest time that a node leaves a task from TERM to KILL, without a max_kill_timeout.
@@ -20,8 +22,12 @@ func killTimeout(grace time.Duration) time.Duration { return grace + killSlack }
 // unknown is a remark about a node that does not tell; "" if there is none. A time that every node allows by default is
 // not checked.
 func (c *client) checkKillTime(
-	ctx context.Context, ready []node, grace time.Duration,
+	ctx context.Context, ready []node, needs []agents.Job,
 ) (unknown string, problems []error) {
+	grace := time.Duration(0)
+	for i := range needs {
+		grace = max(grace, needs[i].Grace)
+	}
 	need := killTimeout(grace)
 	if need <= defaultMaxKill {
 		return "", nil

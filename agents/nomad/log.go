@@ -24,8 +24,11 @@ const (
 // until it ends.
 func (e *Executor) Log(ctx context.Context, runID string, follow bool, w io.Writer) error {
 	s := e.find(runID)
-	c := e.api()
 	if s == nil {
+		c, err := e.locate(ctx, jobID(runID))
+		if err != nil {
+			return err
+		}
 		list, err := c.allocations(ctx, jobID(runID))
 		if err != nil {
 			return err
@@ -37,7 +40,7 @@ func (e *Executor) Log(ctx context.Context, runID string, follow bool, w io.Writ
 		l := &logReader{client: c, alloc: a.ID, out: w, most: defaultLog}
 		return l.read(ctx, follow && a.live())
 	}
-	l := &logReader{client: c, session: s, out: w, most: defaultLog}
+	l := &logReader{client: e.api(), session: s, out: w, most: defaultLog}
 	if m := s.maxLog(); m > 0 {
 		l.most = m + logSlack
 	}

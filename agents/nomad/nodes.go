@@ -7,7 +7,9 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,11 +18,11 @@ import (
 
 // node is a machine of the cluster in Nomad's list.
 type node struct {
-	ID, Name, NodeClass, Datacenter, Version string
-	Status, SchedulingEligibility            string
-	Drain                                    bool
-	Drivers                                  map[string]struct{ Detected, Healthy bool }
-	HostVolumes                              map[string]struct{ Path string }
+	ID, Name, NodePool, Datacenter, Version string
+	Status, SchedulingEligibility           string
+	Drain                                   bool
+	Drivers                                 map[string]struct{ Detected, Healthy bool }
+	HostVolumes                             map[string]struct{ Path string }
 }
 
 // listNodes returns all nodes.
@@ -29,10 +31,30 @@ func (c *client) listNodes(ctx context.Context) (nodes []node, err error) {
 	return nodes, err
 }
 
-// ready reports whether a node accepts sessions.
-func (n *node) ready() bool {
-	return n.Status == "ready" && n.SchedulingEligibility == "eligible" && !n.Drain && n.Drivers["raw_exec"].Healthy
+// ready reports whether a node accepts sessions of a driver.
+func (n *node) ready(driver string) bool {
+	return n.Status == "ready" && n.SchedulingEligibility == "eligible" && !n.Drain && n.Drivers[driver].Healthy
 }
+
+// within reports whether a node is in the pool and the datacenters of a job, whatever its state.
+func (n *node) within(j *agents.Job, cfg Config) bool {
+	pool := cmp.Or(j.Target.Pool, defaultPool)
+	if pool != allPool && cmp.Or(n.NodePool, defaultPool) != pool {
+		return false
+	}
+	datacenters := whereabouts("", j, cfg)["Datacenters"].([]string)
+	return slices.ContainsFunc(datacenters, func(dc string) bool {
+		ok, _ := path.Match(dc, n.Datacenter)
+		return ok
+	})
+}
+
+// defaultPool is the pool of nodes and namespaces without another one, and allPool has every node. A namespace's own
+// default pool is not looked up.
+const (
+	defaultPool = "default"
+	allPool     = "all"
+)
 
 // volumePaths returns the folder of a host volume on each node with that volume, by node id.
 func (c *client) volumePaths(ctx context.Context, volume string) (map[string]string, error) {
@@ -78,13 +100,26 @@ func (m failure) lacks() string {
 		if words == ineligible && len(m.ConstraintFiltered) > 1 {
 			continue
 		}
-		lacking := strings.TrimPrefix(words, "missing ")
+		lacking := inWords(words)
 		why = append(why, fmt.Sprintf("%d without %s", m.ConstraintFiltered[words], lacking))
 	}
 	for _, words := range slices.Sorted(maps.Keys(m.DimensionExhausted)) {
 		why = append(why, fmt.Sprintf("%d without enough %s", m.DimensionExhausted[words], words))
 	}
 	return strings.Join(why, ", ")
+}
+
+// inWords returns what a node lacks, for a constraint that it does not meet as Nomad writes it.
+func inWords(constraint string) string {
+	if bytes, ok := strings.CutPrefix(constraint, "${"+totalMemory+"} >= "); ok {
+		if n, err := strconv.ParseInt(bytes, 10, 64); err == nil {
+			return agents.Size(n) + " of memory"
+		}
+	}
+	if cores, ok := strings.CutPrefix(constraint, "${"+totalCores+"} >= "); ok {
+		return cores + " cores to reserve"
+	}
+	return strings.TrimPrefix(constraint, "missing ")
 }
 
 // whyUnplaced explains why no node takes a job, from Nomad's last decision about it.
@@ -102,28 +137,28 @@ func (c *client) whyUnplaced(ctx context.Context, id string) string {
 	return "no node takes it, and Nomad does not say why"
 }
 
-// plan requests a dry run of a job with these rules and this limit of memory, 0 for the default, under a name that no
-// session has. It returns why the session does not fit, or nil.
-func (c *client) plan(
-	ctx context.Context, cfg Config, name string, rules []agents.NodeRule, memory int64,
-) (*failure, error) {
+// plan requests a dry run of a session under a name that no session has. It returns why the session does not fit, or
+// nil. It adds constraints on the whole memory and the cores of a node, so that Nomad tells apart what a node lacks at
+// the moment, and what it never has.
+func (c *client) plan(ctx context.Context, cfg Config, name string, job agents.Job) (*failure, error) {
 	id := jobID(name)
-	limits := agents.Limits{Memory: memory}
-	o := newOrder(agents.Job{RunID: name, Timeout: time.Hour, Nodes: rules, Limits: limits}, "", time.Now())
+	job.RunID, job.Timeout = name, time.Hour
+	asked := describe(id, newOrder(job, "", time.Now()), cfg)
+	rules := append(asked["Constraints"].([]table), constraint(totalMemory, ">=", fmt.Sprint(memoryMB(&job)<<20)))
+	if job.Limits.Cores > 0 {
+		rules = append(rules, constraint(totalCores, ">=", fmt.Sprint(job.Limits.Cores)))
+	}
+	asked["Constraints"] = rules
 	var plan evaluation
-	_, err := c.call(ctx, http.MethodPut, "/job/"+escape(id)+"/plan", nil, table{"Job": describe(id, o, cfg)}, &plan)
+	_, err := c.call(ctx, http.MethodPut, "/job/"+escape(id)+"/plan", nil, table{"Job": asked}, &plan)
 	if why, ok := plan.FailedTGAllocs[taskName]; ok && err == nil {
 		return &why, nil
 	}
 	return nil, err
 }
 
-// Unfit explains why no node can run a session with these rules, regardless of what else is running; "" if one can.
-// Only submitting a job shows whether there is room now, because a session that has just ended may have freed some.
-func (e *Executor) Unfit(ctx context.Context, rules []agents.NodeRule) (string, error) {
-	why, err := e.api().plan(ctx, e.Config(), "place", rules, 0)
-	if err != nil || why == nil || !why.forever() {
-		return "", err
-	}
-	return oneLine(why.lacks()), nil
-}
+// totalMemory and totalCores are attributes of nodes: bytes, and cores that a job can reserve.
+const (
+	totalMemory = "attr.memory.totalbytes"
+	totalCores  = "attr.cpu.reservablecores"
+)

@@ -1,6 +1,11 @@
 package nomad
 
 import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
 	"testing"
 
 	"codeberg.org/johba/disinto/agents"
@@ -27,39 +32,173 @@ func TestFailureReadsAsASentence(t *testing.T) {
 	}
 }
 
-// TestUnfit: a session is not submitted if no node meets its rules. It is submitted if the nodes lack room or are not
-// ready, because that can change in a moment.
+// TestUnfit: a session is not submitted if no node can ever run it, for its rules, its limits, its pool, its program or
+// its account. It is submitted if the nodes lack room or are not ready, because that can change in a moment.
 func TestUnfit(t *testing.T) {
 	onBoth(t, func(b *bench) {
-		why := func(rules ...agents.NodeRule) string {
-			why, err := b.exec.Unfit(b.Context(), rules)
+		why := func(job agents.Job) string {
+			why, err := b.exec.Unfit(b.Context(), job)
 			if err != nil {
 				b.Error(err)
 			}
 			return why
 		}
-		if got := why(); got != "" {
+		inBox := agents.Job{Sandbox: inSandbox(b.dir)}
+		if got := why(inBox); got != "" {
 			b.Errorf("Unfit without a rule = %q, want \"\"", got)
 		}
-		got := why(agents.NodeRule{Attribute: "meta.llama", Value: "box9"})
-		if got != b.nodes()+" without ${meta.llama} = box9" {
-			b.Errorf("Unfit with a rule that no node satisfies = %q", got)
+		for want, change := range unfits(b) {
+			job := inBox
+			if change(&job); why(job) != want {
+				b.Errorf("Unfit = %q, want %q", why(job), want)
+			}
 		}
-		if b.fake == nil {
-			return
+		b.exec.Config = func() Config {
+			cfg := environConfig(b.net.server.URL)
+			cfg.Program = "/no/such/disinto"
+			return cfg
 		}
-		b.fake.SetFull(true)
-		if got := why(); got != "" {
-			b.Errorf("Unfit without room = %q, want \"\"", got)
+		if got := why(inBox); !strings.Contains(got, "it cannot start session-run: ") ||
+			!strings.Contains(got, "/no/such/disinto") {
+			b.Errorf("Unfit without the program = %q", got)
 		}
-		b.fake.Disconnect("box1", false)
-		b.fake.Disconnect("box2", false)
-		if got := why(); got != "" {
-			b.Errorf("Unfit without a node = %q, want \"\"", got)
+		b.wantNoTries()
+	})
+}
+
+// unfits returns changes of a job with the reason why no node can run it then.
+func unfits(b *bench) map[string]func(*agents.Job) {
+	rule := func(attribute, operator, value string) func(*agents.Job) {
+		return func(j *agents.Job) {
+			j.Nodes = []agents.NodeRule{{Attribute: attribute, Operator: operator, Value: value}}
 		}
-		b.net.setDown(true)
-		if got, err := b.exec.Unfit(b.Context(), nil); got != "" || err == nil {
-			b.Errorf("Unfit without a server = %q, %v, want an error", got, err)
+	}
+	return map[string]func(*agents.Job){
+		b.nodes() + " without ${meta.llama} = box9": rule("meta.llama", "", "box9"),
+		b.nodes() + " without ${meta.gpu} is_set":   rule("meta.gpu", "is_set", ""),
+		b.nodes() + " without 900G of memory":       func(j *agents.Job) { j.Limits.Memory = 900 << 30 },
+		b.nodes() + " without 900 cores to reserve": func(j *agents.Job) { j.Limits.Cores = 900 },
+		"there is no node in moon": func(j *agents.Job) {
+			j.Target.Datacenters = []string{"moon"}
+		},
+		`Nomad answers 500: job "disinto-place" is in nonexistent node pool "nowhere"`: func(j *agents.Job) {
+			j.Target.Pool = "nowhere"
+		},
+	}
+}
+
+// wantNoTries checks that no job of a try is left.
+func (b *bench) wantNoTries() {
+	b.Helper()
+	jobs, _, err := b.client().listJobs(b.Context(), jobID("place"), 0)
+	if err != nil || len(jobs) > 0 {
+		b.Errorf("the jobs %v, %v are left, want none", jobs, err)
+	}
+}
+
+// TestUnfitLater: a lack of room, of a ready node or of an answer does not last.
+func TestUnfitLater(t *testing.T) {
+	b := newBench(t)
+	job := agents.Job{Sandbox: inSandbox(b.dir)}
+	b.fake.SetFull(true)
+	if got, err := b.exec.Unfit(b.Context(), job); got != "" || err != nil {
+		b.Errorf("Unfit without room = %q, %v, want \"\"", got, err)
+	}
+	b.fake.Disconnect("box1", false)
+	b.fake.Disconnect("box2", false)
+	if got, err := b.exec.Unfit(b.Context(), job); got != "" || err != nil {
+		b.Errorf("Unfit without a node = %q, %v, want \"\"", got, err)
+	}
+	b.net.setDown(true)
+	if got, err := b.exec.Unfit(b.Context(), job); got != "" || err == nil {
+		b.Errorf("Unfit without a server = %q, %v, want an error", got, err)
+	}
+}
+
+// TestTryAccount: a node without the account of the sessions is found before the first session, and so is one without a
+// sandbox for sessions that need one.
+func TestTryAccount(t *testing.T) {
+	onBoth(t, func(b *bench) {
+		job := agents.Job{User: "no-such-account"}
+		why, err := b.exec.Unfit(b.Context(), job)
+		if !strings.Contains(why, "it has no account no-such-account") || err != nil {
+			b.Errorf("Unfit = %q, %v, want the missing account", why, err)
+		}
+		cfg := b.exec.Config()
+		_, problems := Check(b.Context(), cfg, []agents.Job{job})
+		if words := fmt.Sprint(lines(problems)); !strings.Contains(words, "cannot run sessions of thread") ||
+			!strings.Contains(words, "it has no account no-such-account") {
+			b.Errorf("Check finds %s, want the missing account", words)
 		}
 	})
+	p := &SessionRun{Environ: []string{"PATH=/nowhere"}, NoSandbox: func() error { return errors.New("too old") }}
+	want := map[string]string{
+		`{"Format":1}`: "a session without `user` needs a sandbox on a node, because it could read the tokens of other " +
+			"sessions there, and it has none: too old; it has no git",
+		`{"Format":1,"Isolated":true}`: "it has no git",
+		`{"Format":99,"User":"root"}`:  "its disinto is older than the supervisor's; it has no git",
+	}
+	for question, want := range want {
+		if o := p.answer(question); o.Result != agents.NoPlace || o.Reason != want {
+			t.Errorf("the answer to %s is %s: %s, want %s", question, o.Result, o.Reason, want)
+		}
+	}
+}
+
+// TestNamespaces: a session in a namespace of its own is found there by the next supervisor.
+func TestNamespaces(t *testing.T) {
+	onBoth(t, func(b *bench) {
+		b.addNamespace("lab")
+		job := b.job(untilEnd)
+		job.Target.Namespace = "lab"
+		out, end := b.run(job)
+		end(agents.ErrDetached)
+		b.want(<-out, agents.Lost, "continues", 1)
+		if runs, err := b.exec.Unreported(b.Context(), job.Instance); len(runs) != 1 || err != nil {
+			b.Errorf("Unreported = %q, %v, want the run", runs, err)
+		}
+		go func() { out <- b.exec.Run(b.Context(), agents.Job{RunID: job.RunID}, nil) }()
+		b.touch("end")
+		b.want(<-out, agents.Done, "", 1)
+		var log strings.Builder
+		if err := b.exec.Log(b.Context(), job.RunID, false, &log); err != nil {
+			b.Errorf("the log: %v", err)
+		}
+		b.wantNothingLeft(job)
+	})
+}
+
+// addNamespace adds a namespace to a real Nomad. The fake has every namespace.
+func (b *bench) addNamespace(name string) {
+	b.Helper()
+	if b.fake != nil {
+		return
+	}
+	body := table{"Name": name}
+	if _, err := b.client().call(b.Context(), http.MethodPut, "/namespaces", nil, body, nil); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// TestPool: a session in a node pool runs on a node of that pool.
+func TestPool(t *testing.T) {
+	b := newBench(t)
+	b.fake.SetPool("box2", "gpu")
+	job := b.job("true")
+	job.Target.Pool = "gpu"
+	b.want(b.exec.Run(b.Context(), job, nil), agents.Done, "", 1)
+	if got := b.allocs()[0].Node; got != "box2" {
+		b.Errorf("it ran on %s, want box2", got)
+	}
+}
+
+// TestExec: under the driver exec the order comes in the environment.
+func TestExec(t *testing.T) {
+	b := newBench(t)
+	job := b.job("echo $FORGE_TOKEN >$T/token")
+	job.Target.Driver, job.Sandbox = agents.DriverExec, agents.Sandbox{}
+	b.want(b.exec.Run(b.Context(), job, nil), agents.Done, "", 1)
+	if text, err := os.ReadFile(b.dir + "/token"); string(text) != "hunter2hunter2hunter2\n" {
+		b.Errorf("the program's token is %q, %v", text, err)
+	}
 }

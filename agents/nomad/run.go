@@ -40,6 +40,7 @@ type Executor struct {
 	client    *client
 	sessions  map[string]*session // by job id
 	stopWatch func()              // ends the watch; nil while none runs
+	trials    map[string]*trial   // by trialKey
 }
 
 func (e *Executor) report(err error) {
@@ -127,6 +128,9 @@ func cancelled(ctx context.Context) agents.Outcome {
 // findOrder finds a session that outlived the last supervisor.
 func (s *session) findOrder(calls context.Context, job agents.Job) *agents.Outcome {
 	err := persist(calls, func() (err error) {
+		if s.client, err = s.exec.locate(calls, s.id); err != nil {
+			return err
+		}
 		s.order, err = s.client.getOrder(calls, s.id)
 		if err == nil && s.order == nil { // its end was already reported
 			s.order, err = s.client.rebuildOrder(calls, s.id)
@@ -156,7 +160,7 @@ func (c *client) rebuildOrder(ctx context.Context, id string) (*Order, error) {
 // submit stores the order and registers the job. A non-nil outcome means that nothing was started and nothing will
 // be.
 func (s *session) submit(ctx, calls context.Context, job agents.Job) *agents.Outcome {
-	s.order = newOrder(job, s.exec.Self, s.since)
+	s.order, s.client = newOrder(job, s.exec.Self, s.since), s.client.in(job.Target.Namespace)
 	if s.exec.Folder != nil {
 		folder, err := s.exec.Folder(job.Command)
 		if err != nil {
@@ -452,5 +456,5 @@ func (e *Executor) Activity(runID string) (a agents.Activity, ok bool) {
 
 // Unreported returns the runs of an instance whose end has not been reported.
 func (e *Executor) Unreported(ctx context.Context, instance string) ([]string, error) {
-	return e.api().unreported(ctx, instance)
+	return e.api().in(everywhere).unreported(ctx, instance)
 }

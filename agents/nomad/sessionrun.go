@@ -1,7 +1,9 @@
 package nomad
 
 import (
+	"cmp"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -48,6 +50,9 @@ func (p *SessionRun) Do(ctx context.Context) int {
 		return book.close(agents.Outcome{Result: agents.Lost, Reason: "its allocation was restarted"})
 	}
 	book.write(func(*document) {})
+	if question := p.getenv(tryVar); question != "" {
+		return book.close(p.answer(question))
+	}
 	o, err := p.takeOrder()
 	if err != nil {
 		return book.close(agents.Outcome{Result: agents.NoPlace, Reason: oneLine(err.Error())})
@@ -65,7 +70,10 @@ func (p *SessionRun) Do(ctx context.Context) int {
 // there. Nomad keeps the files of an ended allocation for hours.
 func (p *SessionRun) takeOrder() (*Order, error) {
 	path := filepath.Join(p.getenv("NOMAD_SECRETS_DIR"), orderFile)
-	text, err := plainfile.Read(path, maxOrder)
+	text, err := base64.StdEncoding.DecodeString(p.getenv(orderVar))
+	if err == nil && len(text) == 0 {
+		text, err = plainfile.Read(path, maxOrder)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the order of the session: %w", err)
 	}
@@ -162,10 +170,8 @@ func (p *SessionRun) localJob(o *Order) (job agents.Job, clean func(), err error
 			return job, nil, err
 		}
 	}
-	base := o.Paths[p.getenv("DISINTO_NODE")]
-	if base == "" {
-		base = filepath.Join(p.getenv("NOMAD_TASK_DIR"), "state")
-	}
+	base := cmp.Or(
+		p.getenv("DISINTO_VOLUME"), o.Paths[p.getenv("DISINTO_NODE")], filepath.Join(p.getenv("NOMAD_TASK_DIR"), "state"))
 	sweepLogs()
 	logs, err := newLogFolder()
 	if err != nil {
@@ -173,6 +179,9 @@ func (p *SessionRun) localJob(o *Order) (job agents.Job, clean func(), err error
 	}
 	job.RunID = runMark + job.RunID
 	job.Limits.Memory = 0 // Nomad enforces the allocation's limit
+	if o.Job.Target.Driver == agents.DriverExec {
+		job.User = "" // it is session-run's own
+	}
 	job.LogPath = filepath.Join(logs.path, "log")
 	job.ResultPath = filepath.Join(base, "results", job.HomeKey, job.RunID+".json")
 	work := filepath.Join(base, "work", filepath.Dir(job.Workspace))

@@ -69,7 +69,7 @@ func (e *Executor) removeSession(s *session) {
 func (e *Executor) watch(ctx context.Context) {
 	seen, index, pause := map[string]string{}, uint64(0), watchPause
 	for ctx.Err() == nil {
-		jobs, next, err := e.api().listJobs(ctx, jobPrefix, index)
+		jobs, next, err := e.api().in(everywhere).listJobs(ctx, jobPrefix, index)
 		if err != nil {
 			pause = min(2*pause, 2*time.Second)
 		} else {

@@ -56,22 +56,17 @@ func (k *checker) sandbox() {
 
 // cluster checks that Nomad can run the sessions of the threads with executor = "nomad".
 func (k *checker) cluster(ctx context.Context) {
-	var needs []nomad.Need
-	for i := range k.config.Threads {
-		if t := &k.config.Threads[i]; t.Executor == threads.ExecutorNomad {
-			need := nomad.Need{Thread: t.Name, Nodes: t.Nodes}
-			for j := range k.config.Agents {
-				if a := &k.config.Agents[j]; a.Thread == t.Name {
-					need.Memory = max(need.Memory, a.Limits.Memory)
-				}
-			}
-			needs = append(needs, need)
+	var needs []agents.Job
+	for i := range k.config.Agents {
+		a := &k.config.Agents[i]
+		if t := k.config.Thread(a.Thread); t != nil && t.Executor == threads.ExecutorNomad {
+			needs = append(needs, k.config.Placed(a))
 		}
 	}
 	if len(needs) == 0 {
 		return
 	}
-	about, problems := nomad.Check(ctx, nomadConfig(k.config), k.config.Factory.StopGrace, needs)
+	about, problems := nomad.Check(ctx, nomadConfig(k.config), needs)
 	for _, err := range problems {
 		k.addProblem("nomad", err)
 	}

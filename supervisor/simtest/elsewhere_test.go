@@ -295,7 +295,7 @@ func TestElsewhereUnfit(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		d := l.Document()
 		if len(w.Exec.Runs()) > 0 || len(d.Recent) > 0 || len(w.Forge.Claimed()) > 0 || len(d.Queue) != 1 ||
-			d.Queue[0].Code != threads.NoPlace || !strings.Contains(d.Queue[0].Why, "meta.llama = box2") {
+			d.Queue[0].Code != threads.NoNode || !strings.Contains(d.Queue[0].Why, "meta.llama = box2") {
 			t.Errorf("got recent sessions %+v and queue %+v, want none, and one item without a place", d.Recent, d.Queue)
 		}
 		e.Lacks("")

@@ -341,14 +341,14 @@ func (c *engineClient) Reach(context.Context) error {
 }
 
 // Unfit returns why no node fits, or "".
-func (c *engineClient) Unfit(_ context.Context, rules []agents.NodeRule) (why string, err error) {
+func (c *engineClient) Unfit(_ context.Context, job agents.Job) (why string, err error) {
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()
 	if c.e.down {
 		return "", errEngineDown
 	}
 	if c.e.lacking != "" {
-		return fmt.Sprintf("no node of %d rules: %s", len(rules), c.e.lacking), nil
+		return fmt.Sprintf("no node for %s: %s", job.Agent, c.e.lacking), nil
 	}
 	return "", nil
 }

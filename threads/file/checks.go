@@ -29,6 +29,25 @@ func (d *decoder) checkAccounts() {
 	}
 }
 
+// checkExposed refuses a role without a sandbox for an agent without an account of its own whose sessions a node starts
+// beside others: they could read the others' tokens there.
+func (d *decoder) checkExposed() {
+	for i := range d.config.Agents {
+		a := &d.config.Agents[i]
+		t := d.config.Thread(a.Thread)
+		if t == nil || t.Executor == "" || t.Target.Driver != "" || cmp.Or(a.User, d.config.Factory.User) != "" {
+			continue
+		}
+		for _, name := range a.Roles {
+			if r := d.config.Role(name); r != nil && !r.Sandbox.On() && (r.CLI != "" || len(r.Command) > 0) {
+				key := []string{"agents", a.Name, "user"}
+				d.wrong(cmp.Or(d.lineOf(key[:2]), d.assigned[a.Name].line), key, "is not set, and role %s has no sandbox: "+
+					"on a node of Nomad a session with neither could read the tokens of the others", name)
+			}
+		}
+	}
+}
+
 // checkWaiting refuses a thread whose sessions could all wait for one another.
 func (d *decoder) checkWaiting() {
 	for i := range d.config.Threads {

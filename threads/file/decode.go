@@ -99,6 +99,7 @@ func (d *decoder) read(root *table) {
 		d.config.Forge.MaxUnreviewed = unreviewedByPeople
 	}
 	d.checkAccounts()
+	d.checkExposed()
 	d.checkWaiting()
 	d.checkLadders()
 }

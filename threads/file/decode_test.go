@@ -625,13 +625,55 @@ max_tokens = { session = 3, issue = 2 }
 		},
 		{
 			name: "no attribute", text: worker + "executor = \"nomad\"\nnode = [\"box2\"]",
-			want: `:5: threads.llama.node: has "box2" in it, want an attribute and its value, such as "meta.llama=box2" or ` +
-				`"node.class=gpu"`,
+			want: `:5: threads.llama.node: has "box2" in it, want an attribute, an operator of Nomad and a value, such as ` +
+				`"meta.llama=box2" or "attr.nomad.version version >= 1.9"`,
 		},
 		{
 			name: "attribute that interpolates", text: worker + "executor = \"nomad\"\nnode = [\"meta.a=${env.X}\"]",
-			want: `:5: threads.llama.node: has "meta.a=${env.X}" in it, want an attribute and its value, such as ` +
-				`"meta.llama=box2" or "node.class=gpu"`,
+			want: `:5: threads.llama.node: has "meta.a=${env.X}" in it, want an attribute, an operator of Nomad and a ` +
+				`value, such as "meta.llama=box2" or "attr.nomad.version version >= 1.9"`,
+		},
+		{
+			name: "operator without a value", text: worker + "executor = \"nomad\"\nnode = [\"meta.a >=\"]",
+			want: `:5: threads.llama.node: has "meta.a >=" in it, want an attribute, an operator of Nomad and a value, such ` +
+				`as "meta.llama=box2" or "attr.nomad.version version >= 1.9"`,
+		},
+		{
+			name: "pool here", text: worker + `node_pool = "gpu"`,
+			want: `:4: threads.llama.node_pool: has no effect without executor = "nomad": sessions without it run on this ` +
+				`machine, and end with the supervisor`,
+		},
+		{
+			name: "driver", text: worker + "executor = \"nomad\"\ndriver = \"podman\"",
+			want: `:5: threads.llama.driver: is "podman", want "raw_exec", "exec" or "docker"`,
+		},
+		{
+			name: "docker without an image", text: worker + "executor = \"nomad\"\ndriver = \"docker\"",
+			want: `:5: threads.llama.driver: is "docker", which needs an image`,
+		},
+		{
+			name: "image without docker", text: worker + "executor = \"nomad\"\nimage = \"a:1\"",
+			want: `:5: threads.llama.image: has no effect without driver = "docker"`,
+		},
+		{
+			name: "image that interpolates",
+			text: worker + "executor = \"nomad\"\ndriver = \"docker\"\nimage = \"a:${env.X}\"",
+			want: `:6: threads.llama.image: is "a:${env.X}", want an image such as "registry.example.org/disinto:1.0"`,
+		},
+		{
+			name: "cores here", text: worker + "[agents.dev-qwen]\nlimits = { cores = 2 }",
+			want: `:5: agents.dev-qwen.limits.cores: has no effect without executor = "nomad" in its thread`,
+		},
+		{
+			name: "memory_max below memory",
+			text: worker + "executor = \"nomad\"\n[agents.dev-qwen]\nlimits = { memory = \"2G\", memory_max = \"1G\" }",
+			want: `:6: agents.dev-qwen.limits.memory_max: is 1G, want at least memory, which is 2G`,
+		},
+		{
+			name: "exposed sessions",
+			text: worker + "executor = \"nomad\"\n[agents.dev-qwen]\n[roles.dev]\ncommand = [\"a\"]\nsandbox = \"off\"",
+			want: `:5: agents.dev-qwen.user: is not set, and role dev has no sandbox: on a node of Nomad a session with neither ` +
+				`could read the tokens of the others`,
 		},
 		{
 			name: "attribute twice", text: worker + "executor = \"nomad\"\nnode = [\"meta.a=1\", \"meta.a=2\"]",

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/threads"
 )
 
 var sizeGrammar = regexp.MustCompile(`^([0-9]{1,9})([` + agents.SizeUnits + `]?)$`)
@@ -78,8 +79,27 @@ func (t *table) limits() agents.Limits {
 	if t.isEmpty("limits") {
 		t.wrong("limits", "is empty, want memory or pids")
 	}
+	if isAgent := t.path[0] == "agents"; isAgent {
+		l.reserved(&got, t.d.config.Thread(t.d.assigned[t.name()].thread))
+	}
 	l.done()
 	return got
+}
+
+// reserved reads the limits that only a cluster has, for an agent of a thread; nil for none.
+func (l *table) reserved(got *agents.Limits, th *threads.Thread) {
+	if l.has("cores") || l.noted != nil {
+		got.Cores = l.number("cores", 0, 1)
+	}
+	got.MemoryMax = l.size("memory_max", 0)
+	for _, key := range []string{"cores", "memory_max"} {
+		if l.has(key) && (th == nil || th.Executor == "") {
+			l.wrong(key, "%s", onlyNomad+" in its thread")
+		}
+	}
+	if n := got.MemoryMax; n != 0 && (got.Memory == 0 || n < got.Memory) {
+		l.wrong("memory_max", "is %s, want at least memory, which is %s", agents.Size(n), agents.Size(got.Memory))
+	}
 }
 
 const (

@@ -16,9 +16,15 @@ var (
 	nomadName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*$`)
 	// datacenterGlob matches datacenters' names, which may contain * anywhere, and have at most maxNomadName bytes.
 	datacenterGlob = regexp.MustCompile(`^[A-Za-z0-9_.*-]+$`)
-	// nodeRule is an attribute of a node, as Nomad names it between ${ and }, and a value. Neither can end the
-	// interpolation or start another one. The attribute is at most maxNomadName bytes longer than its prefix.
-	nodeRule = regexp.MustCompile(`^((?:meta|attr|node)\.[A-Za-z0-9_.-]+)=([A-Za-z0-9_.:/-]+)$`)
+	// nodeRule is an attribute of a node, as Nomad names it between ${ and }, one of Nomad's operators, and a value.
+	// Neither attribute nor value can end the interpolation or start another one. The attribute is at most maxNomadName
+	// bytes longer than its prefix. Operators that are words have spaces around them.
+	nodeRule = regexp.MustCompile(`^((?:meta|attr|node)\.[A-Za-z0-9_.-]+)` +
+		`(?: *(=|!=|>=|<=|>|<) *| (version|semver|regexp|set_contains|set_contains_any|set_contains_all) |` +
+		` (is_set|is_not_set)$)` +
+		`([^\x00-\x1f\x7f]*)$`)
+	// imageName matches the names of container images that registries allow, with their tag or digest.
+	imageName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:/@-]*$`)
 )
 
 const (
@@ -38,12 +44,7 @@ func (d *decoder) readNomad(t *table) {
 	n.Namespace = cmp.Or(t.nomadName("namespace", "NOMAD_NAMESPACE"), "default")
 	n.Region, n.Volume = t.nomadName("region", "NOMAD_REGION"), t.nomadName("volume", "")
 	t.nomadTLS(n)
-	n.Datacenters = t.set("datacenters")
-	for _, dc := range n.Datacenters {
-		if len(dc) > maxNomadName || !datacenterGlob.MatchString(dc) {
-			t.wrong("datacenters", `has %q in it, want names; * stands for any text`, dc)
-		}
-	}
+	n.Datacenters = t.datacenters()
 	if len(n.Datacenters) == 0 {
 		n.Datacenters = []string{"*"}
 	}
@@ -116,37 +117,83 @@ func (t *table) nomadTLS(n *threads.Nomad) {
 	}
 }
 
+// datacenters reads the datacenters in which sessions may run.
+func (t *table) datacenters() []string {
+	list := t.set("datacenters")
+	for _, dc := range list {
+		if len(dc) > maxNomadName || !datacenterGlob.MatchString(dc) {
+			t.wrong("datacenters", `has %q in it, want names; * stands for any text`, dc)
+		}
+	}
+	return list
+}
+
 // executor reads where the sessions of a thread run, and on which nodes.
 func (t *table) executor(th *threads.Thread) {
 	if th.Executor = t.oneOf("executor", "process", "process", threads.ExecutorNomad); th.Executor == "process" {
 		th.Executor = ""
 	}
 	th.StopEnds = t.oneOf("stop", "detach", "detach", "end") == "end"
-	th.Nodes = t.nodes()
-	const nothing = `has no effect without executor = "nomad": ` +
-		"sessions without it run on this machine, and end with the supervisor"
-	if th.Executor == "" && th.StopEnds {
-		t.wrong("stop", nothing)
+	th.Nodes, th.Target = t.nodes(), t.target()
+	if th.Executor != "" {
+		return
 	}
-	if th.Executor == "" && len(th.Nodes) > 0 {
-		t.wrong("node", nothing)
+	set := map[string]bool{
+		"stop": th.StopEnds, "node": len(th.Nodes) > 0, "node_pool": th.Target.Pool != "",
+		"namespace": th.Target.Namespace != "", "datacenters": len(th.Target.Datacenters) > 0,
+		"driver": th.Target.Driver != "", "image": th.Target.Image != "",
+	}
+	for key, is := range set {
+		if is {
+			t.wrong(key, "%s", onlyNomad+": sessions without it run on this machine, and end with the supervisor")
+		}
 	}
 }
 
-// nodes reads the attributes that a node must have.
+const onlyNomad = `has no effect without executor = "nomad"`
+
+// target reads the part of the cluster in which sessions run, and what starts them there.
+func (t *table) target() (g agents.Target) {
+	const rawExec = "raw_exec"
+	g = agents.Target{
+		Namespace: t.nomadName("namespace", ""), Pool: t.nomadName("node_pool", ""), Datacenters: t.datacenters(),
+		Driver: t.oneOf("driver", rawExec, rawExec, agents.DriverExec, agents.DriverDocker), Image: t.text("image"),
+	}
+	switch isDocker := g.Driver == agents.DriverDocker; {
+	case g.Image != "" && !imageName.MatchString(g.Image):
+		t.wrong("image", `is %q, want an image such as "registry.example.org/disinto:1.0"`, g.Image)
+	case isDocker && g.Image == "":
+		t.wrong("driver", `is "docker", which needs an image`)
+	case !isDocker && g.Image != "":
+		t.wrong("image", `has no effect without driver = "docker"`)
+	}
+	if g.Driver == rawExec {
+		g.Driver = ""
+	}
+	return g
+}
+
+// nodes reads the conditions that a node must meet.
 func (t *table) nodes() (list []agents.NodeRule) {
-	rules := t.set("node")
-	for _, rule := range rules {
-		part := nodeRule.FindStringSubmatch(rule)
-		if part == nil || len(part[1]) > maxAttribute || len(part[2]) > maxNodeValue {
-			t.wrong("node", `has %q in it, want an attribute and its value, such as "meta.llama=box2" or "node.class=gpu"`, rule)
+	for _, text := range t.set("node") {
+		part := nodeRule.FindStringSubmatch(text)
+		if part == nil || len(part[1]) > maxAttribute || len(part[5]) > maxNodeValue ||
+			strings.Contains(part[5], "${") || part[4] == "" && part[5] == "" {
+			t.wrong("node", `has %q in it, want an attribute, an operator of Nomad and a value, such as "meta.llama=box2" or `+
+				`"attr.nomad.version version >= 1.9"`, text)
 			continue
 		}
-		same := func(r agents.NodeRule) bool { return r.Attribute == part[1] }
-		if slices.ContainsFunc(list, same) {
+		rule := agents.NodeRule{Attribute: part[1], Operator: cmp.Or(part[2], part[3], part[4]), Value: part[5]}
+		if rule.Operator == "=" {
+			rule.Operator = ""
+		}
+		equal := func(r agents.NodeRule) bool {
+			return r.Attribute == rule.Attribute && r.Operator == "" && rule.Operator == ""
+		}
+		if slices.ContainsFunc(list, equal) {
 			t.wrong("node", "has %s twice, but a node has only one value of it", part[1])
 		}
-		list = append(list, agents.NodeRule{Attribute: part[1], Value: part[2]})
+		list = append(list, rule)
 	}
 	return list
 }

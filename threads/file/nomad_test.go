@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/threads"
@@ -64,6 +66,47 @@ program = "/opt/disinto"
 	}
 	if c, err := Decode("f", worker+`executor = "process"`, inContainer); err != nil || c.Thread("llama").Executor != "" {
 		t.Errorf("executor \"process\": %v", err)
+	}
+}
+
+// TestNomadTarget: a thread's conditions have Nomad's operators, and it names a part of the cluster and a driver. An
+// isolated session needs neither a sandbox nor an account of its own.
+func TestNomadTarget(t *testing.T) {
+	c, err := Decode("f", worker+`executor = "nomad"
+node = ["attr.kernel.version version >= 5.15, < 7", "meta.gpu is_set", "meta.llama != box2", "meta.rack regexp ^a[0-9]$",
+	"node.class=gpu", "attr.memory.totalbytes >= 8000000000"]
+node_pool = "gpu"
+namespace = "lab"
+datacenters = ["dc1"]
+driver = "docker"
+image = "registry:5000/disinto@sha256:0ff"
+[agents.dev-qwen]
+limits = { memory = "2G", memory_max = "4G", cores = 2 }
+[roles.dev]
+command = ["a"]
+sandbox = "off"
+`, inContainer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := agents.Job{
+		Agent: "dev-qwen", Thread: "llama", User: c.Factory.User, Grace: c.Factory.StopGrace, Timeout: time.Hour,
+		Limits: agents.Limits{Memory: 2 << 30, MemoryMax: 4 << 30, Cores: 2},
+		Nodes: []agents.NodeRule{
+			{Attribute: "attr.kernel.version", Operator: "version", Value: ">= 5.15, < 7"},
+			{Attribute: "attr.memory.totalbytes", Operator: ">=", Value: "8000000000"},
+			{Attribute: "meta.gpu", Operator: "is_set"},
+			{Attribute: "meta.llama", Operator: "!=", Value: "box2"},
+			{Attribute: "meta.rack", Operator: "regexp", Value: "^a[0-9]$"},
+			{Attribute: "node.class", Value: "gpu"},
+		},
+		Target: agents.Target{
+			Namespace: "lab", Pool: "gpu", Datacenters: []string{"dc1"}, Driver: agents.DriverDocker,
+			Image: "registry:5000/disinto@sha256:0ff",
+		},
+	}
+	if diff := cmp.Diff(want, c.Placed(c.Agent("dev-qwen")), cmpopts.IgnoreFields(agents.Job{}, "Spent")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -41,9 +41,9 @@ func (w *world) rooms() map[string]threads.Room {
 		room.Memory = 999
 	}
 	all := make(map[string]threads.Room)
-	for i := range w.cfg.Threads {
-		if t := &w.cfg.Threads[i]; t.Executor != "" {
-			all[t.Name] = room
+	for i := range w.cfg.Agents {
+		if a := &w.cfg.Agents[i]; w.cfg.Thread(a.Thread).Executor != "" {
+			all[a.Name] = room
 		}
 	}
 	return all

@@ -6,7 +6,7 @@
 //   - an allocation on a node that is not heard from is lost, and a second one starts;
 //   - folders of ended allocations are collected;
 //   - no flag reports that memory ran out;
-//   - a job that fits on no node waits for ever;
+//   - a job that fits on no node waits for ever, but one in a node pool that does not exist is refused;
 //   - a job with a host volume needs a right of its own to be registered, and none to be planned;
 //   - a purged job lists no allocations, although they still run;
 //   - registering an existing job returns an error;
@@ -15,6 +15,7 @@
 package fakenomad
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -55,6 +56,7 @@ type Server struct {
 	changed  chan struct{} // closed at each change
 	jobs     map[string]*job
 	vars     map[string]map[string]string
+	varsIn   map[string]string // namespace of each variable
 	nodes    []*node
 	allocs   []*alloc
 	serial   int
@@ -69,16 +71,18 @@ type Server struct {
 }
 
 type job struct {
-	id      string
+	id, in  string // in is its namespace
 	text    map[string]any
 	index   uint64
 	stopped bool
 	blocked map[string]int // constraints that no node satisfies
+	reached int            // nodes in its pool and datacenters
 }
 
 type node struct {
 	id, name, volume string
 	data             string // data_dir of its client
+	pool             string
 	meta             map[string]string
 	connected        bool
 }
@@ -116,11 +120,11 @@ type Alloc struct {
 func New(dir string, start func(Command) (Process, error)) *Server {
 	f := &Server{
 		Dir: dir, Start: start, index: 10, changed: make(chan struct{}),
-		jobs: map[string]*job{}, vars: map[string]map[string]string{},
+		jobs: map[string]*job{}, vars: map[string]map[string]string{}, varsIn: map[string]string{},
 	}
 	for _, name := range []string{"box1", "box2"} {
 		f.nodes = append(f.nodes, &node{
-			id: "id-of-" + name, name: name, volume: filepath.Join(dir, name), connected: true,
+			id: "id-of-" + name, name: name, pool: "default", volume: filepath.Join(dir, name), connected: true,
 			data: filepath.Join(dir, name+"-data"),
 			meta: map[string]string{"llama": name},
 		})
@@ -181,6 +185,17 @@ func (f *Server) SetSilent(words string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.silent = words
+}
+
+// SetPool moves a node to another pool.
+func (f *Server) SetPool(name, pool string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, n := range f.nodes {
+		if n.name == name {
+			n.pool = pool
+		}
+	}
 }
 
 // DropVolume removes the host volume from a node.
@@ -280,6 +295,7 @@ func (f *Server) answer(r *http.Request, path string, body []byte) (status int, 
 	defer f.mu.Unlock()
 	query := r.URL.Query()
 	parts := strings.SplitN(strings.Trim(path, "/"), "/", 3)
+	in := cmp.Or(query.Get("namespace"), "default")
 	switch {
 	case f.headless:
 		return 500, "rpc error: No cluster leader"
@@ -294,7 +310,7 @@ func (f *Server) answer(r *http.Request, path string, body []byte) (status int, 
 	case path == "/jobs" && r.Method == http.MethodPut:
 		return f.register(body)
 	case path == "/jobs":
-		return 200, f.listJobs(query.Get("prefix"), query.Get("filter") != "")
+		return 200, f.listJobs(in, query.Get("prefix"), query.Get("filter") != "")
 	case path == "/agent/self":
 		return 200, object{"config": object{"Client": object{"MaxKillTimeout": f.maxKill}}}
 	case parts[0] == "node":
@@ -302,12 +318,12 @@ func (f *Server) answer(r *http.Request, path string, body []byte) (status int, 
 	case path == "/nodes":
 		return 200, f.listNodes()
 	case parts[0] == "vars":
-		return 200, f.listVariables(query.Get("prefix"))
+		return 200, f.listVariables(in, query.Get("prefix"))
 	case parts[0] == "var":
-		return f.variable(r.Method, strings.TrimPrefix(path, "/var/"), query.Has("cas"), body)
+		return f.variable(r.Method, in, strings.TrimPrefix(path, "/var/"), query.Has("cas"), body)
 	case parts[0] == "job" && len(parts) == 3:
-		return f.jobPart(parts[1], parts[2], body)
-	case parts[0] == "job" && f.jobs[parts[1]] == nil:
+		return f.jobPart(in, parts[1], parts[2], body)
+	case parts[0] == "job" && f.jobIn(in, parts[1]) == nil:
 		return 404, "job not found"
 	case parts[0] == "job" && r.Method == http.MethodDelete:
 		f.stop(f.jobs[parts[1]])
@@ -322,22 +338,30 @@ func (f *Server) answer(r *http.Request, path string, body []byte) (status int, 
 }
 
 // jobPart answers requests for a part of a job.
-func (f *Server) jobPart(id, what string, body []byte) (status int, answer any) {
+func (f *Server) jobPart(in, id, what string, body []byte) (status int, answer any) {
 	switch {
 	case what == "plan":
 		return f.plan(body)
 	case what == "allocations":
 		list := []any{}
 		for _, a := range f.allocs {
-			if a.job == id && f.jobs[id] != nil {
+			if a.job == id && f.jobIn(in, id) != nil {
 				list = append(list, a.show())
 			}
 		}
 		return 200, list
-	case f.jobs[id] == nil:
+	case f.jobIn(in, id) == nil:
 		return 404, "job not found"
 	}
 	return 200, []any{object{"Status": "complete", "FailedTGAllocs": object{
 		"session": object{"NodesEvaluated": 2, "ConstraintFiltered": f.jobs[id].blocked},
 	}}}
+}
+
+// jobIn returns a job of a namespace; nil if there is none.
+func (f *Server) jobIn(in, id string) *job {
+	if j := f.jobs[id]; j != nil && j.in == in {
+		return j
+	}
+	return nil
 }

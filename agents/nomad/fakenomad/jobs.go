@@ -7,27 +7,28 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 )
 
-// listJobs returns the jobs with a prefix: all of them, or only those that were not stopped.
-func (f *Server) listJobs(prefix string, unstopped bool) []any {
+// listJobs returns the jobs of a namespace, or of all, with a prefix: all of them, or only those that were not stopped.
+func (f *Server) listJobs(in, prefix string, unstopped bool) []any {
 	list := []any{}
 	for id, j := range f.jobs {
-		if strings.HasPrefix(id, prefix) && !(j.stopped && unstopped) {
+		if strings.HasPrefix(id, prefix) && !(j.stopped && unstopped) && (in == "*" || in == j.in) {
 			list = append(list, object{
-				"ID": id, "ModifyIndex": j.index, "JobSummary": object{"ModifyIndex": f.summary(id)},
+				"ID": id, "Namespace": j.in, "ModifyIndex": j.index, "JobSummary": object{"ModifyIndex": f.summary(id)},
 			})
 		}
 	}
 	return list
 }
 
-func (f *Server) listVariables(prefix string) []any {
+func (f *Server) listVariables(in, prefix string) []any {
 	list := []any{}
 	for path := range f.vars {
-		if strings.HasPrefix(path, prefix) {
-			list = append(list, object{"Path": path})
+		if strings.HasPrefix(path, prefix) && (in == "*" || in == f.varsIn[path]) {
+			list = append(list, object{"Path": path, "Namespace": f.varsIn[path]})
 		}
 	}
 	return list
@@ -45,21 +46,23 @@ func (f *Server) summary(id string) (index uint64) {
 
 func (f *Server) listNodes() []any {
 	list := []any{}
+	healthy := object{"Detected": true, "Healthy": true}
 	for _, n := range f.nodes {
 		volumes := object{}
 		if n.volume != "" {
 			volumes["disinto"] = object{"Path": n.volume}
 		}
 		list = append(list, object{
-			"ID": n.id, "Name": n.name, "Status": "ready", "SchedulingEligibility": "eligible", "Version": "2.0.0",
-			"Drivers":     object{"raw_exec": object{"Detected": true, "Healthy": true}},
+			"ID": n.id, "Name": n.name, "NodePool": n.pool, "Datacenter": "dc1", "Status": "ready",
+			"SchedulingEligibility": "eligible", "Version": "2.0.0",
+			"Drivers":     object{"raw_exec": healthy, "exec": healthy},
 			"HostVolumes": volumes,
 		})
 	}
 	return list
 }
 
-func (f *Server) variable(method, path string, cas bool, body []byte) (status int, answer any) {
+func (f *Server) variable(method, in, path string, cas bool, body []byte) (status int, answer any) {
 	switch method {
 	case http.MethodPut:
 		if cas {
@@ -76,11 +79,11 @@ func (f *Server) variable(method, path string, cas bool, body []byte) (status in
 		if size > 64<<10 {
 			return 400, "items are limited to 65536 bytes in total"
 		}
-		f.vars[path] = v.Items
+		f.vars[path], f.varsIn[path] = v.Items, in
 	case http.MethodDelete:
 		delete(f.vars, path)
 	}
-	if f.vars[path] == nil && method == http.MethodGet {
+	if (f.vars[path] == nil || f.varsIn[path] != in) && method == http.MethodGet {
 		return 404, "variable not found"
 	}
 	return 200, object{"Path": path, "Items": f.vars[path]}
@@ -106,10 +109,33 @@ func (f *Server) register(body []byte) (status int, answer any) {
 	if old := f.jobs[id]; old != nil && in.EnforceIndex && in.JobModifyIndex == 0 {
 		return 500, "Enforcing job modify index 0: job already exists"
 	}
-	j := &job{id: id, text: in.Job, index: f.bump()}
+	if words := f.refuse(in.Job); words != "" {
+		return 500, words
+	}
+	j := &job{id: id, in: namespaceOf(in.Job), text: in.Job, index: f.bump()}
 	f.jobs[id] = j
+	if in.Job["Type"] == "sysbatch" {
+		for _, n := range f.fitting(j) {
+			f.place(j, n)
+		}
+		return 200, object{"EvalID": "e"}
+	}
 	f.schedule(j)
 	return 200, object{"EvalID": "e"}
+}
+
+func namespaceOf(job object) string {
+	in, _ := job["Namespace"].(string)
+	return cmp.Or(in, "default")
+}
+
+// refuse returns why a job can be neither planned nor registered; empty if it can.
+func (f *Server) refuse(job object) string {
+	pool, _ := job["NodePool"].(string)
+	if pool == "" || pool == "all" || slices.ContainsFunc(f.nodes, func(n *node) bool { return n.pool == pool }) {
+		return ""
+	}
+	return fmt.Sprintf("job %q is in nonexistent node pool %q", job["ID"], pool)
 }
 
 // schedule places a job on the fitting node with the fewest allocations.
@@ -126,7 +152,11 @@ func (f *Server) schedule(j *job) {
 		}
 		return count
 	}
-	node := slices.MinFunc(fits, func(a, b *node) int { return cmp.Compare(load(a), load(b)) })
+	f.place(j, slices.MinFunc(fits, func(a, b *node) int { return cmp.Compare(load(a), load(b)) }))
+}
+
+// place starts a job on a node.
+func (f *Server) place(j *job, node *node) {
 	f.serial++
 	a := &alloc{
 		id: fmt.Sprintf("%08d-alloc", f.serial), job: j.id, node: node, index: f.bump(), client: "pending",
@@ -143,13 +173,14 @@ func (f *Server) plan(body []byte) (status int, answer any) {
 	if err := json.Unmarshal(body, &in); err != nil {
 		return 400, err.Error()
 	}
+	if words := f.refuse(in.Job); words != "" {
+		return 500, words
+	}
 	j := &job{text: in.Job}
 	fits := f.fitting(j)
-	why := object{"NodesEvaluated": 2, "ConstraintFiltered": j.blocked}
+	why := object{"NodesEvaluated": j.reached, "ConstraintFiltered": j.blocked}
 	switch {
-	case memoryOf(j) > nodeMB:
-		why["NodesExhausted"], why["DimensionExhausted"] = len(fits), map[string]int{"memory": len(fits)}
-	case f.full:
+	case f.full && len(fits) > 0:
 		why["NodesExhausted"], why["DimensionExhausted"] = len(fits), map[string]int{"memory": len(fits)}
 	case len(fits) > 0:
 		return 200, object{}
@@ -157,26 +188,25 @@ func (f *Server) plan(body []byte) (status int, answer any) {
 	return 200, object{"FailedTGAllocs": object{"session": why}}
 }
 
-// nodeMB is the memory of a node.
-const nodeMB = 64 << 10
-
-// memoryOf returns the memory that a job reserves, in MiB.
-func memoryOf(j *job) float64 {
-	task := j.text["TaskGroups"].([]any)[0].(object)["Tasks"].([]any)[0].(object)
-	return task["Resources"].(object)["MemoryMB"].(float64)
+// attributes are those of every node.
+var attributes = map[string]string{
+	"attr.kernel.name": "linux", "attr.memory.totalbytes": strconv.Itoa(64 << 30), "attr.cpu.reservablecores": "8",
 }
 
 // fitting returns the nodes that a job can run on.
 func (f *Server) fitting(j *job) (fits []*node) {
 	constraints, _ := j.text["Constraints"].([]any)
-	j.blocked = map[string]int{}
+	j.blocked, j.reached = map[string]int{}, 0
 	for _, n := range f.nodes {
+		if !n.within(j.text) {
+			continue
+		}
+		j.reached++
 		bad := ""
 		for _, c := range constraints {
 			rule := c.(object)
-			name, ok := strings.CutPrefix(rule["LTarget"].(string), "${meta.")
-			if ok && n.meta[strings.TrimSuffix(name, "}")] != rule["RTarget"] {
-				bad = fmt.Sprintf("%s = %s", rule["LTarget"], rule["RTarget"])
+			if !n.meets(rule) {
+				bad = fmt.Sprintf("%s %s %s", rule["LTarget"], rule["Operand"], rule["RTarget"])
 			}
 		}
 		if bad != "" {
@@ -186,6 +216,41 @@ func (f *Server) fitting(j *job) (fits []*node) {
 		}
 	}
 	return fits
+}
+
+// within reports whether a node is in the pool and the datacenters of a job.
+func (n *node) within(text object) bool {
+	pool, _ := text["NodePool"].(string)
+	if pool = cmp.Or(pool, "default"); pool != "all" && pool != n.pool {
+		return false
+	}
+	return slices.ContainsFunc(text["Datacenters"].([]any), func(dc any) bool { return dc == "*" || dc == "dc1" })
+}
+
+// meets reports whether a node meets a constraint.
+func (n *node) meets(rule object) bool {
+	name := strings.TrimSuffix(strings.TrimPrefix(rule["LTarget"].(string), "${"), "}")
+	has, is := attributes[name]
+	if key, ok := strings.CutPrefix(name, "meta."); ok {
+		has, is = n.meta[key]
+	}
+	if name == "node.unique.id" {
+		has, is = n.id, true
+	}
+	want := rule["RTarget"].(string)
+	switch rule["Operand"] {
+	case "=":
+		return has == want
+	case "!=":
+		return has != want
+	case "is_set":
+		return is
+	case ">=":
+		left, err1 := strconv.ParseInt(has, 10, 64)
+		right, err2 := strconv.ParseInt(want, 10, 64)
+		return err1 == nil && err2 == nil && left >= right
+	}
+	panic(fmt.Sprintf("the fake does not know the operator %q", rule["Operand"]))
 }
 
 // needed returns the rights that a request needs. A job with a volume needs one more to be registered, but not to be

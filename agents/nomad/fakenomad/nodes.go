@@ -3,6 +3,7 @@ package fakenomad
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"net/http"
@@ -56,16 +57,21 @@ func (f *Server) prepare(a *alloc, id string, task object) (c Command, err error
 	_ = os.WriteFile(filepath.Join(a.node.data, "client/secret-id"), []byte("the node's secret"), 0o600)
 	_ = os.MkdirAll(a.node.volume, 0o755)
 	_ = os.Chmod(a.node.volume, 0o755)
-	template := task["Templates"].([]any)[0].(object)
 	f.mu.Lock()
 	order, again := f.vars["nomad/jobs/"+id]["order"], a.restarts > 0
 	f.mu.Unlock()
-	if !again {
-		_ = os.WriteFile(filepath.Join(a.dir, template["DestPath"].(string)), []byte(order), 0o600)
+	templates, _ := task["Templates"].([]any)
+	if len(templates) > 0 && !again {
+		path := templates[0].(object)["DestPath"].(string)
+		if templates[0].(object)["Envvars"] == true {
+			order = "DISINTO_ORDER=" + base64.StdEncoding.EncodeToString([]byte(order))
+			c.Env = append(c.Env, order)
+		}
+		_ = os.WriteFile(filepath.Join(a.dir, path), []byte(order), 0o600)
 	}
-	c.Env = []string{
-		"PATH=" + os.Getenv("PATH"), "NOMAD_ALLOC_ID=" + a.id, "NOMAD_TASK_DIR=" + local, "NOMAD_SECRETS_DIR=" + secrets,
-	}
+	c.Env = append(
+		c.Env, "PATH="+os.Getenv("PATH"), "NOMAD_ALLOC_ID="+a.id, "NOMAD_TASK_DIR="+local, "NOMAD_SECRETS_DIR="+secrets,
+	)
 	for name, value := range task["Env"].(object) {
 		words := strings.NewReplacer("${node.unique.id}", a.node.id, "${node.unique.name}", a.node.name)
 		c.Env = append(c.Env, name+"="+words.Replace(value.(string)))
