@@ -67,7 +67,7 @@ func onItem(
 
 // why answers with the verdict of why, and the remedy.
 func (cv *conversation) why(_ context.Context, said forge.CommandComment) (string, error) {
-	ex, err := cv.history.whyItem(said.Ref)
+	ex, err := cv.history.whyItem(said.Ref.String(), said.Ref)
 	if err != nil {
 		return "", err
 	}
@@ -132,7 +132,7 @@ func (cv *conversation) assign(ctx context.Context, said forge.CommandComment) (
 
 // unassignable returns why an issue cannot be assigned to another agent; "" if it can.
 func (cv *conversation) unassignable(t *target) string {
-	if why := cv.commands.unslingable(t); why != "" {
+	if why := cv.commands.unslingable(t, t.String()); why != "" {
 		return why
 	}
 	x := cv.state.sessionOn(t.Ref)

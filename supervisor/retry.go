@@ -56,9 +56,9 @@ func (cm *commands) retry(_ context.Context, r control.ItemRequest, report *cont
 		report.Note = x.Agent + " works on it"
 	case t.heldBy != "":
 		report.Note = "it waits for the claim of " + t.heldBy + ", which retry does not take away: if that host is gone, " +
-			"disinto release " + r.Ref
+			"disinto release " + typed(r.Ref, t.Ref)
 	case len(report.Did) == 0:
-		report.Note = "retry found nothing to clear: see disinto why " + r.Ref
+		report.Note = "retry found nothing to clear: see disinto why " + typed(r.Ref, t.Ref)
 	}
 	cm.log.Info(fmt.Sprintf("[%s] retried by hand", wordsOf(cm.state.config(), t.Ref, "")))
 	return nil

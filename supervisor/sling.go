@@ -65,7 +65,7 @@ func (cm *commands) offer(said string) (forge.Ref, error) {
 	if err != nil {
 		return item, err
 	}
-	if why := cm.unslingable(t); why != "" {
+	if why := cm.unslingable(t, typed(said, item)); why != "" {
 		return item, control.Conflict("cannot sling %s: %s", item, why)
 	}
 	if t.has(forge.LabelBacklog) {
@@ -77,18 +77,18 @@ func (cm *commands) offer(said string) (forge.Ref, error) {
 	return item, nil
 }
 
-// unslingable returns why an issue cannot be slung, with the remedy; "" if it can. A temporary reason, such as a
-// blocker, does not count: the scheduler reports it.
-func (cm *commands) unslingable(t *target) string {
+// unslingable returns why an issue cannot be slung, with the remedy, which calls the issue called; "" if it can. A
+// temporary reason, such as a blocker, does not count: the scheduler reports it.
+func (cm *commands) unslingable(t *target, called string) string {
 	switch label := forge.SkipLabel(t.labels); {
 	case t.pull:
 		return "it is a pull request, which is reviewed and merged by itself"
 	case t.closed:
 		return "it is closed: reopen it first"
 	case label == forge.LabelConvoy:
-		return "it is a convoy, use disinto convoy start"
+		return "it is a convoy: use disinto convoy start " + called
 	case slices.Contains(retryLabels, label):
-		return "it is labelled " + label + ": disinto retry takes that off"
+		return "it is labelled " + label + ": disinto retry " + called + " takes that off"
 	case label != "":
 		return "it is labelled " + label + ": take that label off first"
 	}

@@ -35,11 +35,12 @@ func (h *history) why(_ context.Context, query url.Values) (ex threads.Explanati
 	if err != nil {
 		return ex, err
 	}
-	return h.whyItem(item)
+	return h.whyItem(said, item)
 }
 
-// whyItem explains an item. If it is closed, or no scan has read it, the forge and the journal say who ended it.
-func (h *history) whyItem(item forge.Ref) (threads.Explanation, error) {
+// whyItem explains an item, which the person called said. If it is closed, or no scan has read it, the forge and the
+// journal say who ended it.
+func (h *history) whyItem(said string, item forge.Ref) (threads.Explanation, error) {
 	ex, err := h.explain(item)
 	if err == nil && ex.Code != threads.Closed {
 		return ex, nil
@@ -52,7 +53,7 @@ func (h *history) whyItem(item forge.Ref) (threads.Explanation, error) {
 			Code: threads.Closed, Steps: []threads.Step{}, Candidates: []threads.CandidateSteps{},
 		}
 		if n := len(d.Sessions); n > 0 {
-			ex.Verdict += fmt.Sprintf("; sessions: %d (disinto show %s)", n, h.typed(item))
+			ex.Verdict += fmt.Sprintf("; sessions: %d (disinto show %s)", n, typed(said, item))
 		}
 		return ex, nil
 	case err != nil && failed != nil:
@@ -63,10 +64,11 @@ func (h *history) whyItem(item forge.Ref) (threads.Explanation, error) {
 	return ex, nil
 }
 
-// typed returns an item as a person types it in a command: its number is enough in a factory with one repository.
-func (h *history) typed(item forge.Ref) string {
-	if len(h.state.config().Forge.Repos) == 1 {
-		return strconv.FormatInt(item.Number, 10)
+// typed returns an item for a command in an answer, as the person wrote it: a number alone would be refused where the
+// factory has several repositories. A # begins a comment in a shell, so #12 becomes owner/name#12.
+func typed(said string, item forge.Ref) string {
+	if _, err := strconv.ParseInt(said, 10, 64); err == nil {
+		return said
 	}
 	return item.String()
 }

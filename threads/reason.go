@@ -41,12 +41,17 @@ func (r Reason) Text() string {
 // Mend returns the remedy for a person; empty if the item should simply wait.
 func (r Reason) Mend() string { return docs[r.Code].Mend }
 
-// MendFor returns the remedy with a name in place of REF, and of AGENT where the reason has no agent. A status with
-// 10,000 items calls MendFor 10,000 times: a strings.Replacer per call took half of the status's time.
+// MendFor returns the remedy with a name in place of REF, and of AGENT where the reason has no agent. OTHER is the first
+// item that the reason names, and SERVICE its service. A status with 10,000 items calls MendFor 10,000 times: a
+// strings.Replacer per call took half of the status's time.
 func (r Reason) MendFor(name string) string {
 	parts := strings.Split(r.Mend(), "REF")
 	for i, part := range parts {
-		parts[i] = strings.ReplaceAll(part, "AGENT", cmp.Or(r.Agent, name))
+		part = strings.ReplaceAll(part, "AGENT", cmp.Or(r.Agent, name))
+		if len(r.Refs) > 0 {
+			part = strings.ReplaceAll(part, "OTHER", r.Refs[0].String())
+		}
+		parts[i] = strings.ReplaceAll(part, "SERVICE", r.Note)
 	}
 	return strings.Join(parts, name)
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
+	"codeberg.org/johba/disinto/supervisor/control"
 )
 
 func showCommand(c *cli) *cobra.Command {
@@ -24,7 +25,11 @@ running supervisor, which asks the forge.`,
 		if err := checkRef(args[0]); err != nil {
 			return err
 		}
-		return get(cmd.Context(), c, &q, "/v1/show?ref="+url.QueryEscape(args[0]), screen.View.Item)
+		return get(cmd.Context(), c, &q, "/v1/show?ref="+url.QueryEscape(args[0]),
+			func(v screen.View, d *control.ItemDocument) string {
+				v.Asked = args[0]
+				return v.Item(d)
+			})
 	}
 	return cmd
 }

@@ -82,6 +82,11 @@ func (w *whyFlags) run(ctx context.Context, c *cli, args []string) error {
 	case w.all:
 		show = screen.View.WhyAll
 	}
+	of := show
+	show = func(v screen.View, ex *threads.Explanation) string {
+		v.Asked = args[0]
+		return of(v, ex)
+	}
 	ask, at := url.Values{"ref": {args[0]}}, time.Time{}
 	if w.past {
 		var err error

@@ -3,6 +3,8 @@
 package screen
 
 import (
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,6 +22,10 @@ type View struct {
 	Colour bool      // whether escape sequences colour the text
 	All    bool      // whether a status shows every waiting item and ended session, if Height is 0
 	Lost   bool      // no supervisor answers: the status is the last saved one, from Now
+
+	// Asked is the argument of a command about one item. Its hints call the item by a number alone only if the person
+	// did: with several repositories a number alone is refused.
+	Asked string
 
 	repo string // the only repository of the document, which references omit; empty if there are several
 }
@@ -63,18 +69,26 @@ func (v View) work(kind agents.Kind, repo string, number int64) string {
 	return string(kind) + " " + ref.Short()
 }
 
-// short omits the repository from the references in a text, if there is only one repository.
+// short omits the repository from the references in a text, if there is only one repository. Those in commands are
+// typed.
 func (v View) short(text string) string {
 	if v.repo == "" {
 		return text
 	}
-	return strings.ReplaceAll(text, v.repo+"#", "#")
+	text = strings.ReplaceAll(text, v.repo+"#", "#")
+	if !strings.Contains(text, "disinto ") {
+		return text
+	}
+	return inCommand.ReplaceAllString(text, "${1}"+v.typed(v.repo+"#"))
 }
+
+// inCommand matches the # of a reference in a command.
+var inCommand = regexp.MustCompile("(disinto [a-z-]+(?: [a-z-]+)? )#")
 
 // typed shortens the references in a text with commands. Unlike short it also omits the #, which starts a comment in a
 // shell.
 func (v View) typed(text string) string {
-	if v.repo == "" {
+	if _, err := strconv.ParseInt(v.Asked, 10, 64); v.repo == "" || v.Asked != "" && err != nil {
 		return text
 	}
 	return strings.ReplaceAll(text, v.repo+"#", "")

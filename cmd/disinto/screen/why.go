@@ -80,7 +80,7 @@ func (v View) verdict(p *page, ex *threads.Explanation) {
 		p.line(verdict, held)
 	case ex.Mend == "":
 		p.line(verdict, held)
-		if !v.Lost {
+		if ends := ex.Code.Ends(); !v.Lost && (ends == threads.ByItself || ends == threads.ByScan) {
 			p.line("nothing to do: it continues by itself", faint)
 		}
 	default:
