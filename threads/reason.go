@@ -41,8 +41,8 @@ func (r Reason) Text() string {
 // Mend returns the remedy for a person; empty if the item should simply wait.
 func (r Reason) Mend() string { return docs[r.Code].Mend }
 
-// MendFor returns the remedy with a name in place of REF, and of AGENT where the reason has no agent. OTHER is the first
-// item that the reason names, and SERVICE its service. A status with 10,000 items calls MendFor 10,000 times: a
+// MendFor returns the remedy with a name in place of REF, and of AGENT where the reason has no agent. OTHER is the
+// first item that the reason names, and SERVICE its service. A status with 10,000 items calls MendFor 10,000 times: a
 // strings.Replacer per call took half of the status's time.
 func (r Reason) MendFor(name string) string {
 	parts := strings.Split(r.Mend(), "REF")
