@@ -293,7 +293,7 @@ const (
 	// says nothing about the item, either.
 	Killed      Result = "killed"
 	PushRefused Result = "push-refused" // the work is done, and the forge refuses the push
-	TooBig      Result = "too-big"      // a reviewer has nothing against the change, and was not shown all of it
+	TooBig      Result = "too-big"      // a reviewer was not shown all of the change, and asked for none
 	NoRoom      Result = "no-room"      // the machine has no room for another process, or the disk none for its result
 	NoPlace     Result = "no-place"     // never started: no node can run it
 	Looped      Result = "loop"         // ended because the agent repeated itself

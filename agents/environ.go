@@ -52,6 +52,8 @@ type Env struct {
 
 	TraceParent string // W3C traceparent of the session; empty leaves the variable unchanged
 
+	// MaxUnseen is the size of the largest binary, file in Git LFS or lock file that no reviewer need be shown, in bytes.
+	MaxUnseen int64
 	// ReadAll lets the program read text that accounts without write access wrote on the forge.
 	ReadAll bool
 
@@ -282,6 +284,7 @@ func (e *Env) contract(vars map[string]string) {
 		"GIT_COMMITTER_NAME":  e.Agent.Name,
 		"GIT_COMMITTER_EMAIL": email,
 	})
+	vars["DISINTO_MAX_UNSEEN"] = strconv.FormatInt(e.MaxUnseen, 10)
 	delete(vars, "DISINTO_MAX_TOKENS")
 	delete(vars, "DISINTO_MAX_USD")
 	if e.Left.Tokens > 0 {

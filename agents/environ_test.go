@@ -30,7 +30,7 @@ func session() *Env {
 		Home:       "/var/lib/disinto/home/dev-qwen",
 		Workspace:  "/var/lib/disinto/work/harb-12",
 		ResultPath: "/var/lib/disinto/runs/f00d-17.json",
-		Cause:      "plan", Comments: []int64{7, 12},
+		Cause:      "plan", Comments: []int64{7, 12}, MaxUnseen: 4096,
 		Secrets: []SecretVar{
 			{Name: "FORGE_TOKEN", Value: "token-of-supervisor"},
 			{Name: "HOOK", Value: "hook-secret"},
@@ -51,6 +51,7 @@ func TestEnvironContract(t *testing.T) {
 		"DISINTO_CAUSE=plan",
 		"DISINTO_COMMENTS=7,12",
 		"DISINTO_KIND=issue",
+		"DISINTO_MAX_UNSEEN=4096",
 		"DISINTO_MODEL=qwen3.5",
 		"DISINTO_NUMBER=12",
 		"DISINTO_READERS=collaborators",

@@ -23,6 +23,7 @@ type Repository struct {
 	Branch  string // the default branch
 	Empty   bool   // the repository has no commit
 	Private bool
+	Rebases bool // a merge of a pull request rebases its commits
 }
 
 // File is a file of a repository, with its content.

@@ -108,7 +108,7 @@ func strayComment(c *chore) comment {
 func unshownComment(c *chore) comment {
 	return comment{
 		fmt.Sprintf("too-big-%.12s", c.mark.Item.HeadSHA),
-		"An agent reviewed this and has nothing against it, but was not shown all of it:\n\n" + fence(c.mark.Reason.Note) +
+		"An agent reviewed this and asked for no change, but was not shown all of it:\n\n" + fence(c.mark.Reason.Note) +
 			"\n\nSo it is merged only after a person has looked at that, and approved it. A new push is reviewed again.",
 	}
 }

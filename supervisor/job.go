@@ -88,7 +88,7 @@ func (x *session) environ(j *agents.Job) *agents.Env {
 		EnvAllow: x.thread.EnvAllow, EnvDeny: x.thread.EnvDeny,
 		ForgeURL: strings.TrimSuffix(x.config.Forge.URL, "/"), Home: j.Home, User: j.User,
 		Workspace: j.Dir, ResultPath: j.ResultPath, Tmp: j.Tmp,
-		ReadAll: x.config.Forge.ReadersAll, Secrets: x.config.Secrets,
+		ReadAll: x.config.Forge.ReadersAll, MaxUnseen: x.config.Forge.MaxUnseen, Secrets: x.config.Secrets,
 	}
 }
 

@@ -294,7 +294,7 @@ var codeDocs = []CodeDoc{
 		"the forge refuses the agent's finished work, by a rule, a hook or a limit of size; its commits are kept",
 		"remove what the forge objects to; then `disinto retry REF` pushes them, without another run of the model"),
 	doc(TooBigToReview, Blocked, ByPerson, "not shown whole to its reviewer: {note}",
-		"an agent reviewed it and has nothing against it, but could not be shown all of it",
+		"an agent reviewed it and asked for no change, but could not be shown all of it",
 		"look at what was not shown, then approve it on the forge; a new head is reviewed by itself, and "+
 			"`disinto retry REF` has this one reviewed again"),
 	doc(OverLimit, Failed, ByItself, "{note}",

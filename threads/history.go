@@ -109,8 +109,8 @@ type ChainHistory struct {
 	Approved []Approval `json:"approved,omitempty"`
 	// Carried is the last update of the pull request; nil without one.
 	Carried *Carried `json:"carried,omitempty"`
-	// Unshown is the last head that a review session had nothing against, although it was not shown all of it; nil
-	// without one. Only a person can approve that head.
+	// Unshown is the last head of which a review session was not shown all, and asked for no change; nil without one.
+	// Only a person can approve that head.
 	Unshown *Unshown `json:"unshown,omitempty"`
 	// NoMerge is the forge's last refusal to merge the pull request; nil without one.
 	NoMerge *NoMerge `json:"no_merge,omitempty"`

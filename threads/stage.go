@@ -222,7 +222,7 @@ func tooBig(v *view, w *work) *Reason {
 	return &Reason{Code: TooBigToReview, Note: w.past.Unshown.Words}
 }
 
-// unshown reports whether a reviewer had nothing against this head of a pull request and was not shown all of it.
+// unshown reports whether a reviewer of this head of a pull request asked for no change, and was not shown all of it.
 func (v *view) unshown(p *forge.Pull) bool {
 	u := v.History.Chain(p.Ref).Unshown
 	return u != nil && u.Head == p.HeadSHA && u.Base == p.Base

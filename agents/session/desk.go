@@ -185,8 +185,8 @@ const maxRemarks = 150
 const (
 	maxBody   = 40 << 10
 	maxRemark = 8 << 10
-	maxDiff   = 120 << 10
-	maxLog    = 8 << 10 // the end of a log: about 100 lines
+	maxDiff   = 120 << 10 // of one part
+	maxLog    = 8 << 10   // the end of a log: about 100 lines
 )
 
 // issuesOf returns the issues of this repository that a pull request closes. It omits an issue that cannot be read: the

@@ -102,6 +102,13 @@ func (r *run) promptFor(ctx context.Context, role, kind string, d *promptData) (
 	if err == nil && r.folder() != r.treePath() && !strings.Contains(prompt, r.treePath()) {
 		prompt += "\n\nThe checkout is in " + r.treePath() + ", not in your working directory.\n"
 	}
+	if err == nil && d.Diff != "" && !strings.Contains(prompt, d.Diff.String()) {
+		prompt += "\n\nThis is the difference:\n\n" + d.Diff.String() + "\n"
+	}
+	if err == nil && d.Parts > 1 {
+		prompt += fmt.Sprintf("\n\nThe difference is long: you have part 1 of %d, and get the others one by one. A verdict "+
+			"counts only after the last, so do not write it before.\n", d.Parts)
+	}
 	if err == nil && d.Closing != "" && !strings.Contains(prompt, d.Closing.String()) {
 		prompt += "\n\nAt the merge, the forge would close other issues because of these messages of commits:\n\n" +
 			d.Closing.String() + "\n"

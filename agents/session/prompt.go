@@ -68,7 +68,8 @@ type promptData struct {
 	Reviews           []reviewText // of the pull request, without dismissed ones, oldest first
 	Checks            []check      // failed checks of the pull request's head
 	Conflict          bool         // the pull request does not merge cleanly
-	Diff              quoted       // of the pull request; cut if long
+	Diff              quoted       // what the merge of the pull request does; the first of its Parts
+	Parts             int          // of the difference; the others follow in the conversation
 	Closing           quoted       // messages of commits that would close issues of others at the merge; of a review
 	Lessons           quoted       // from the agent's profile
 	Tried             []triedText  // outcomes of earlier agents on the escalation list

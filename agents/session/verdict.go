@@ -111,7 +111,7 @@ func diffLines(diff string) map[string][]span {
 				shown[path] = append(shown[path], span{from, from + count - 1})
 			}
 		case strings.HasPrefix(line, "+++ "):
-			path = strings.TrimPrefix(strings.TrimPrefix(line, "+++ "), "b/")
+			path = strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(line, "+++ "), "b/"), "\t") // after a blank
 			if path == "/dev/null" {
 				path = ""
 			}

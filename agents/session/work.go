@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,6 +27,7 @@ type work struct {
 	About                            []int64 // ids of comments: our question or plan, and people's answers
 	Model, BaseURL                   string  // may be empty
 	ReadAll                          bool    // include texts of accounts without write access
+	MaxUnseen                        int64   // size up to which a file that is only listed counts as shown, in bytes
 	Workspace, ResultPath, Home      string
 	ForgeURL, Token                  string
 	Left                             agents.Budget // the rest of the session's budget; a zero field means no limit
@@ -69,6 +71,9 @@ func readWork(environ []string) (work, error) {
 		if w.Left.USD, err = strconv.ParseFloat(text, 64); err != nil || !(w.Left.USD > 0) {
 			wrong("$DISINTO_MAX_USD is %q, want an amount of dollars", text)
 		}
+	}
+	if w.MaxUnseen, err = strconv.ParseInt(cmp.Or(get("DISINTO_MAX_UNSEEN"), "0"), 10, 64); err != nil {
+		wrong("$DISINTO_MAX_UNSEEN is %q, want a number of bytes", get("DISINTO_MAX_UNSEEN"))
 	}
 	if !forge.ValidRepo(w.Repo) {
 		wrong("$DISINTO_REPO is %q, want owner/name", w.Repo)

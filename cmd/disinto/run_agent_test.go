@@ -90,7 +90,7 @@ func (b *bench) run(agent string, kind agents.Kind, number int, script string, m
 		"DISINTO_RUN_ID=inst-1", "DISINTO_AGENT=" + agent, "DISINTO_ROLE=" + role, "DISINTO_THREAD=t", "DISINTO_SLOT=0",
 		"DISINTO_BACKEND=" + backend, "DISINTO_KIND=" + string(kind), "DISINTO_REPO=" + demo.Repo,
 		"DISINTO_NUMBER=" + strconv.Itoa(number), "DISINTO_MODEL=m", "DISINTO_BASE_URL=",
-		"DISINTO_WORKSPACE=" + b.workspace(agent), "DISINTO_RESULT=" + result,
+		"DISINTO_WORKSPACE=" + b.workspace(agent), "DISINTO_RESULT=" + result, "DISINTO_MAX_UNSEEN=10000",
 		"FORGE_URL=" + b.URL, "FORGE_TOKEN=" + b.Tokens[agents.TokenVar(agent)],
 		"GIT_AUTHOR_NAME=" + agent, "GIT_AUTHOR_EMAIL=" + agent + "@x", "GIT_COMMITTER_NAME=" + agent,
 		"GIT_COMMITTER_EMAIL=" + agent + "@x",

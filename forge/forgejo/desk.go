@@ -66,7 +66,11 @@ func (c *connection) lookUpRepo(ctx context.Context, name string) (forge.Reposit
 	if err != nil {
 		return forge.Repository{}, err
 	}
-	return forge.Repository{Name: r.FullName, Branch: r.DefaultBranch, Empty: r.Empty, Private: r.Private}, nil
+	style := mergeStyle(r)
+	return forge.Repository{
+		Name: r.FullName, Branch: r.DefaultBranch, Empty: r.Empty, Private: r.Private,
+		Rebases: style == gitea.MergeStyleRebase || style == gitea.MergeStyleRebaseMerge,
+	}, nil
 }
 
 // Issue reads an issue, without its blockers.

@@ -147,6 +147,7 @@ func (d *decoder) readForge(t *table) {
 	f.RequireMerged = t.truth("require_merged", false)
 	f.AnswersAuthor = t.oneOf("answers", "writers", "author", "writers") == "author"
 	f.MaxUnreviewed = t.number("max_unreviewed", 3, 1)
+	f.MaxUnseen = t.size("max_unseen", 1<<20)
 	f.MaxReviewRounds = t.number("max_review_rounds", 5, 1)
 	f.MaxCIFixes = t.number("max_ci_fixes", 3, 0)
 	f.MaxReviewsHour = t.number("max_reviews_per_hour", 6, 1)

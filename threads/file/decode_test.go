@@ -1076,7 +1076,7 @@ func TestDefaults(t *testing.T) {
 		Name: "factory.toml",
 		Forge: threads.Forge{
 			URL: "http://forgejo:3000", Token: "s", Repos: []string{"a/b", "johba/harb"}, MergeAuto: true,
-			MaxUnreviewed: 3, MaxReviewRounds: 5, MaxCIFixes: 3,
+			MaxUnreviewed: 3, MaxUnseen: 1 << 20, MaxReviewRounds: 5, MaxCIFixes: 3,
 			MaxReviewsHour: 6,
 		},
 		Factory: threads.Factory{

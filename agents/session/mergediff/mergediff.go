@@ -49,6 +49,16 @@ func (v *View) Unshown() (all []Entry) {
 	return all
 }
 
+// Submodules returns the paths of the submodules that the change moves, in the order of Listed.
+func (v *View) Submodules() (paths []string) {
+	for _, e := range v.Listed {
+		if e.Kind == submodule {
+			paths = append(paths, e.Path)
+		}
+	}
+	return paths
+}
+
 // Read reads a change. run runs git, with environ as the environment to start from. The error is that of git, or says
 // that the two commits have no common one.
 func Read(

@@ -425,6 +425,39 @@ func TestRebaseDiffers(t *testing.T) {
 	}
 }
 
+// A rebase that conflicts is refused by the forge, so the merge is shown. Nobody tries one of very many commits.
+func TestRebaseFails(t *testing.T) {
+	h := newHistory(t)
+	h.rebases = true
+	h.change("main", "README", "one\n")
+	h.change("fix", "README", "two\n")
+	h.change("fix", "README", "one\n")
+	v := h.see()
+	h.want(v.text(), "The merge changes nothing", "!rebasing")
+	h.wantUnshown(v)
+
+	tip, tree := h.git("rev-parse", "fix"), h.git("rev-parse", "fix^{tree}")
+	for range maxCommits {
+		tip = h.git("commit-tree", tree, "-p", tip, "-m", "nothing")
+	}
+	h.git("update-ref", "refs/heads/fix", tip)
+	h.wantUnshown(h.see(), "the rebase: of more than 200 commits")
+}
+
+// A branch that merged another history has commits without a parent.
+func TestRebaseOfAnotherHistory(t *testing.T) {
+	h := newHistory(t)
+	h.rebases = true
+	h.git("checkout", "-q", "--orphan", "other")
+	h.git("rm", "-rfq", ".")
+	h.write("vendored", "vendored\n")
+	h.commit("another beginning")
+	h.on("fix")
+	h.git("merge", "-q", "--no-edit", "--allow-unrelated-histories", "other")
+	h.change("main", "more", "more\n")
+	h.want(h.see().text(), "+vendored", "!+more")
+}
+
 // Ubuntu 22.04 has git 2.34: what the merge does cannot be shown, unless the branch has all of its base.
 func TestOldGit(t *testing.T) {
 	h := newHistory(t)

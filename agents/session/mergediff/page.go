@@ -32,6 +32,27 @@ func (e Entry) String() string {
 	return words + ", " + e.Hash
 }
 
+// Words returns entries in one line.
+func Words(all []Entry) string {
+	words := make([]string, len(all))
+	for i, e := range all {
+		words[i] = e.String()
+	}
+	return strings.Join(words, "; ")
+}
+
+// List returns entries as a list in Markdown, each as code, because names can be anything.
+func List(all []Entry) string {
+	var b strings.Builder
+	for _, e := range all {
+		b.WriteString("- `" + strings.ReplaceAll(e.String(), "`", "'") + "`\n")
+	}
+	return b.String()
+}
+
+// submodule is the kind of a submodule's entry.
+const submodule = "submodule"
+
 // maxListed bounds the entries of the list. What is not even listed is not shown.
 const maxListed = 300
 
@@ -115,7 +136,7 @@ func (p *page) show(f *file) bool {
 	lfs, id := f.largeFile()
 	switch {
 	case f.submodule():
-		e.Kind, e.Size, e.Hash, e.Shown = "submodule", -1, "from commit "+f.oldHash+" to "+f.newHash, f.deleted()
+		e.Kind, e.Size, e.Hash, e.Shown = submodule, -1, "from commit "+f.oldHash+" to "+f.newHash, f.deleted()
 		p.list(e)
 	case lfs >= 0:
 		e.Kind, e.Size, e.Hash, e.Shown = "file in Git LFS", lfs, "sha256 "+id, lfs <= p.most.Unseen
