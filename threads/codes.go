@@ -281,7 +281,7 @@ var codeDocs = []CodeDoc{
 		"the limit of rounds, reviews or CI fixes is reached", "look at it, then `disinto retry REF`"),
 	doc(NotDue, Blocked, ByItself, "next run {time}", "its next run is later", ""),
 	doc(GaveUp, Failed, ByItself, "gave up after {count} attempts", "its attempts are used up", "`disinto retry REF`"),
-	doc(CoolDown, Ready, ByItself, "{failed}next try {time}",
+	doc(CoolDown, Ready, ByItself, "{failed}next try {time}{why}",
 		"it failed and is tried again later", "`disinto retry REF` tries now"),
 	doc(HasSession, Begun, ByItself, "{agent} works on it", "an agent works on it", ""),
 	doc(ChainBusy, Begun, ByItself, "waits for {agent} on {refs}",

@@ -277,6 +277,7 @@ type Attempt struct {
 type ItemHistory struct {
 	// CoolDown holds the item until a time for a reason that burnt no attempt, such as a lost claim.
 	CoolDown   time.Time `json:"cool_down,omitzero"`
+	CoolWhy    string    `json:"cool_why,omitempty"`     // the reason in words; see Rest
 	LastRun    time.Time `json:"last_run,omitzero"`     // when scheduled work last finished, whatever the outcome
 	PassedOver int       `json:"passed_over,omitempty"` // how often a slot went to an item behind this one
 	Remarks    int       `json:"remarks,omitempty"`     // sessions in a row that left nothing but comments or labels
@@ -285,6 +286,9 @@ type ItemHistory struct {
 	// before had been: then the item may be at fault.
 	Alone int `json:"alone,omitempty"`
 }
+
+// Rest holds the item until a time, and replaces the reason of an earlier rest.
+func (h *ItemHistory) Rest(until time.Time, why string) { h.CoolDown, h.CoolWhy = until, why }
 
 // AgentHistory remembers an agent.
 type AgentHistory struct {

@@ -461,7 +461,7 @@ func coolDown(v *view, w *work) *Reason {
 	case failed:
 		return &Reason{Code: CoolDown, Until: until, Count: a.Count, Limit: MaxAttempts, Note: a.Reason}
 	}
-	return &Reason{Code: CoolDown, Until: until}
+	return &Reason{Code: CoolDown, Until: until, Why: w.memo.CoolWhy}
 }
 
 func chainBusy(v *view, w *work) *Reason {

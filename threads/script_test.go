@@ -692,8 +692,8 @@ func (w *scriptWorld) history(f []string) {
 			Head: f[2], Base: "main", Cause: forge.RefusalCause(f[3]), Count: w.number(f[4]), Until: w.at(f[5]),
 			Words: strings.Join(f[6:], " "),
 		}
-	case "cooldown":
-		Entry(h.Items, w.key(f[1])).CoolDown = w.at(f[2])
+	case "cooldown": // KEY UNTIL [WORDS]
+		Entry(h.Items, w.key(f[1])).Rest(w.at(f[2]), strings.Join(f[3:], " "))
 	case "warm": // THREAD/SLOT AGENT CHAIN [LEFT]
 		thread, slot, _ := strings.Cut(f[1], "/")
 		resident := Warm{Agent: f[2], Chain: w.ref(f[3])}

@@ -59,7 +59,7 @@ func (s *State) compactItems(now time.Time) iter.Seq[Record] {
 		for _, k := range slices.SortedFunc(maps.Keys(s.Items), threads.Key.Compare) {
 			rested := *s.Items[k]
 			if !rested.CoolDown.After(now) {
-				rested.CoolDown = time.Time{}
+				rested.Rest(time.Time{}, "")
 			}
 			if !isZero(rested) && !yield(Record{At: now, Item: &Item{KeyOf(k), *s.Items[k]}}) {
 				return

@@ -85,7 +85,8 @@ func (r *Start) apply(s *State, at time.Time) {
 	}
 	s.Open[r.Run] = opened
 	it := s.item(r.Item.Of())
-	it.PassedOver, it.CoolDown = 0, time.Time{}
+	it.PassedOver = 0
+	it.Rest(time.Time{}, "")
 	if r.PassedOver != (Key{}) {
 		s.item(r.PassedOver.Of()).PassedOver++
 	}
@@ -241,7 +242,7 @@ func (r *Handed) apply(s *State, at time.Time) {
 	if c.Handed++; c.Handed > 1 {
 		for _, kind := range []agents.Kind{agents.KindIssue, agents.KindReview, agents.KindRework} {
 			it := s.item(threads.Key{Kind: kind, Ref: forge.Ref(r.Ref)})
-			it.CoolDown = later(it.CoolDown, at.Add(doubled(handedRest, c.Handed-1, handedMax)))
+			it.Rest(later(it.CoolDown, at.Add(doubled(handedRest, c.Handed-1, handedMax))), "")
 		}
 	}
 	c.Refused, c.RefusedAt, c.RefusedAs = "", time.Time{}, ""

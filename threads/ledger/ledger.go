@@ -130,7 +130,8 @@ func (s *State) forgive(item forge.Ref) {
 	}
 	for _, k := range Keys(item) {
 		if it := s.Items[k]; it != nil {
-			it.CoolDown, it.Remarks, it.Downs, it.Alone = time.Time{}, 0, 0, 0
+			it.Rest(time.Time{}, "")
+			it.Remarks, it.Downs, it.Alone = 0, 0, 0
 		}
 	}
 }

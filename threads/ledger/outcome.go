@@ -140,7 +140,7 @@ func (e *ended) placeless() {
 }
 
 func coolDown(rest time.Duration) func(*ended) {
-	return func(e *ended) { e.item.CoolDown = e.at.Add(rest) }
+	return func(e *ended) { e.item.Rest(e.at.Add(rest), e.Reason) }
 }
 
 // apply applies the consequences of a session's end.

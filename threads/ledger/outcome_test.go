@@ -675,8 +675,12 @@ func TestStartRemembers(t *testing.T) {
 	if !slices.Equal(h.Chain(one).Writers, []string{"dev-qwen", "dev-opus"}) {
 		t.Errorf("got writers %v, want dev-qwen and dev-opus", h.Chain(one).Writers)
 	}
-	// A failed claim undoes the effects of a start.
-	h.Apply(endRec("b", time.Minute, End{Result: agents.ClaimFailed, Claim: ClaimTaken, NeverRan: true}))
+	// A failed claim undoes the effects of a start, and says why the item rests.
+	const by = "already taken: it is claimed by dev-x on b"
+	h.Apply(endRec("b", time.Minute, End{Result: agents.ClaimFailed, Claim: ClaimTaken, NeverRan: true, Reason: by}))
+	if got := h.Item(threads.Key{Kind: agents.KindRework, Ref: pull}).CoolWhy; got != by {
+		t.Errorf("after a failed claim: the item rests because of %q, want %q", got, by)
+	}
 	if h.Chain(pull).CIFixes != 0 || !slices.Equal(h.Chain(one).Writers, []string{"dev-qwen"}) {
 		t.Errorf("after a failed claim: got CI fixes %v and writers %v, want 0 and dev-qwen", h.Chain(pull).CIFixes,
 			h.Chain(one).Writers)
