@@ -50,7 +50,7 @@ type Repo struct {
 type Issue struct {
 	Ref
 	Title     string
-	Body      string
+	Body      string // empty in the facts of a scan, which keep only the references in it
 	Author    string
 	Closed    bool
 	Labels    []string // sorted

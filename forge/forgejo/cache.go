@@ -1,6 +1,7 @@
 package forgejo
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -29,10 +30,11 @@ type repo struct {
 	moved    bool // an answer came from another address: the settings say where the repository is now
 	writers  writers
 	said     said
-	asOf     time.Time // our clock: when the request for the last complete scan's list began; zero before the first
-	fullAt   time.Time // our clock: when the last listing of all open items began
-	since    time.Time // the forge's clock: where the next list of changes begins
-	issues   map[int64]*issue
+	asOf     time.Time        // our clock: when the request for the last complete scan's list began; zero before the first
+	fullAt   time.Time        // our clock: when the last listing of all open items began
+	since    time.Time        // the forge's clock: where the next list of changes begins
+	issues   map[int64]*issue // written by put and drop
+	named    int              // the references in the texts of all issues
 	pulls    map[int64]*pull
 	bases    map[string]*base // by branch name
 	talks    map[int64]*talk  // by number: the items whose labels require that their comments are read
@@ -85,14 +87,10 @@ func (c *Client) applyIssue(r *repo, in forge.Issue, keep bool) {
 	if old == nil && in.Closed && !keep {
 		return
 	}
-	now := &issue{Issue: in}
+	now := &issue{Issue: in, mentioned: c.mentionedIn(in)}
+	now.Body = "" // nothing else in it matters here
 	if old != nil {
 		now.native, now.history, now.ended, now.Reopened = old.native, old.history, old.ended, old.Reopened
-	}
-	if old != nil && old.Body == in.Body {
-		now.mentioned = old.mentioned
-	} else {
-		now.mentioned = c.mentionedIn(in)
 	}
 	switch {
 	case !in.Closed:
@@ -100,7 +98,28 @@ func (c *Client) applyIssue(r *repo, in forge.Issue, keep bool) {
 	case old != nil && !old.Closed:
 		now.ended = in.AsOf
 	}
-	r.issues[in.Number] = now
+	r.put(now)
+}
+
+// put stores an issue. References beyond the bound of a repository are not stored: the issue counts as cut, because any
+// of them may be a blocker.
+func (r *repo) put(i *issue) {
+	if old := r.issues[i.Number]; old != nil {
+		r.named -= len(old.mentioned)
+	}
+	if r.named+len(i.mentioned) > mostNamedInAll {
+		i.mentioned, i.Cut = nil, true
+	}
+	r.named += len(i.mentioned)
+	r.issues[i.Number] = i
+}
+
+// drop removes an issue.
+func (r *repo) drop(number int64) {
+	if old := r.issues[number]; old != nil {
+		r.named -= len(old.mentioned)
+	}
+	delete(r.issues, number)
 }
 
 func (c *Client) mentionedIn(in forge.Issue) []forge.Ref {
@@ -145,6 +164,8 @@ func (c *Client) applyFull(r *repo, open, changed listing) {
 		c.applyListed(r, in, changed.began)
 		listed[in.Index], newer[in.Index] = true, true
 	}
+	// The oldest first: if the texts name more than is stored, the newest issues count as cut.
+	slices.SortFunc(open.items, byNumber)
 	for _, in := range open.items {
 		if in == nil {
 			listed[0] = true
@@ -159,7 +180,7 @@ func (c *Client) applyFull(r *repo, open, changed listing) {
 	}
 	for n, i := range r.issues {
 		if !i.Closed && !listed[n] && !i.AsOf.After(open.began) {
-			delete(r.issues, n)
+			r.drop(n)
 		}
 	}
 	for n, p := range r.pulls {
@@ -168,6 +189,19 @@ func (c *Client) applyFull(r *repo, open, changed listing) {
 		}
 	}
 	c.forgetLost(r)
+}
+
+// byNumber orders the entries of a list by their number; those that could not be read come first.
+func byNumber(a, b *gitea.Issue) int {
+	switch {
+	case a == nil && b == nil:
+		return 0
+	case a == nil:
+		return -1
+	case b == nil:
+		return 1
+	}
+	return cmp.Compare(a.Index, b.Index)
 }
 
 // forgetLost drops dependencies that can have changed without a change of the issue: those on a deleted item, because
@@ -194,7 +228,7 @@ func (c *Client) prune(r *repo, now time.Time) {
 	used := c.referredTo()
 	for n, i := range r.issues {
 		if i.Closed && !used[i.Ref] && now.Sub(i.ended) > keepEnded {
-			delete(r.issues, n)
+			r.drop(n)
 		}
 	}
 	for n, p := range r.pulls {

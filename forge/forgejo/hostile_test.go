@@ -1,6 +1,7 @@
 package forgejo
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
@@ -23,6 +24,8 @@ type hostile struct {
 	total  int                    // X-Total-Count; -1 to send none
 	number func(offset int) int64 // number of the issue at an offset; 0 after the last issue
 	body   func(number int64) int // length of the issue's text
+	names  string                 // what each text also names
+	label  string                 // of each issue; empty means backlog
 	mu     sync.Mutex
 	asked  int
 	most   uint64 // bytes of the heap while an answer was read
@@ -38,6 +41,8 @@ func (h *hostile) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch q := r.URL.Query(); {
 	case strings.HasSuffix(r.URL.Path, "/repos/o/r"):
 		body = `{"full_name":"o/r","default_branch":"main","has_issues":true,"internal_tracker":{}}`
+	case strings.Contains(r.URL.Path, "/issues/") && !strings.HasSuffix(r.URL.Path, "s"): // one issue
+		resp.StatusCode = http.StatusNotFound
 	case strings.HasSuffix(r.URL.Path, "/issues") && q.Get("state") == "open":
 		page, _ := strconv.Atoi(q.Get("page"))
 		limit, _ := strconv.Atoi(q.Get("limit"))
@@ -63,8 +68,8 @@ func (h *hostile) list(from, limit int) io.Reader {
 			parts = append(parts, strings.NewReader(","))
 		}
 		parts = append(parts, strings.NewReader(fmt.Sprintf(`{"id":%d,"number":%[1]d,"state":"open","title":"t",
-			"repository":{"full_name":"o/r"},"labels":[{"name":"backlog"}],"created_at":"2026-01-02T03:04:05Z",
-			"updated_at":"2026-01-02T03:04:05Z","body":"Depends on #%d. `, n, n+1000)),
+			"repository":{"full_name":"o/r"},"labels":[{"name":%[3]q}],"created_at":"2026-01-02T03:04:05Z",
+			"updated_at":"2026-01-02T03:04:05Z","body":"Depends on #%[2]d%[4]s. `, n, n+1000, cmp.Or(h.label, "backlog"), h.names)),
 			&filler{h, h.body(n)}, strings.NewReader(`"}`))
 	}
 	return io.MultiReader(append(parts, strings.NewReader("]"))...)
@@ -176,6 +181,48 @@ func TestEndlessPages(t *testing.T) {
 		all, _, err = open.atOnce(t.Context())
 		if err != nil || h.asked != 1+pagesAtOnce {
 			t.Errorf("atOnce returned %d entries with %d requests, %v", len(all), h.asked, err)
+		}
+	})
+}
+
+// However many issues a repository has, and whatever they name, a scan keeps a bounded amount of them. Those whose
+// references are not kept are held, the newest first. An endless list of new issues took 1.1 GB in 25 s.
+func TestEverNewIssues(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var names strings.Builder
+		for n := range 600 {
+			fmt.Fprintf(&names, " #%d", n+1)
+		}
+		last := int64(sized(5_000, 340))
+		h := &hostile{
+			total: -1, number: func(offset int) int64 { return max(0, last-int64(offset)) }, names: names.String(),
+			body: func(int64) int { return 100 },
+		}
+		c := h.client(t)
+		_, _ = c.Scan(t.Context()) // fails, because this forge answers only lists
+		r := c.repo("o/r")
+		whole := int64(mostNamedInAll / 601)
+		for _, tt := range []struct {
+			number int64
+			cut    bool
+		}{{1, false}, {whole, false}, {whole + 1, true}, {last, true}} {
+			if i := r.issues[tt.number]; i == nil || i.Cut != tt.cut || i.Body != "" {
+				t.Errorf("#%d: got %+v, want it cut: %v", tt.number, i, tt.cut)
+			}
+		}
+		if r.named > mostNamedInAll {
+			t.Errorf("the cache has %d references, want at most %d", r.named, mostNamedInAll)
+		}
+		if h.most > 400<<20 {
+			t.Errorf("the heap had %d MB, want at most 400", h.most>>20)
+		}
+		t.Logf("%d issues, at most %d MB of heap, %d references", len(r.issues), h.most>>20, r.named)
+		// A text that can name no blocker, because nothing starts the issue, is not kept at all.
+		h.label, h.names = "question", ""
+		c = h.client(t)
+		_, _ = c.Scan(t.Context()) // fails, because this forge answers only lists
+		if r := c.repo("o/r"); r.named != 0 || len(r.issues) != int(last) {
+			t.Errorf("without the label: got %d references of %d issues", r.named, len(r.issues))
 		}
 	})
 }

@@ -17,19 +17,49 @@ const (
 	longBody = 2 << 10
 	// mostNamed bounds how many references of a long text are stored.
 	mostNamed = 1000
+	// mostNamedInAll bounds the references that are stored for all issues of a repository: 5 MB.
+	mostNamedInAll = 200_000
 	// mostUnread bounds how many answers a scan's error names.
 	mostUnread = 5
 )
 
-// slimIssue drops the parts of a list's entry that no decision needs: a repository can have thousands of entries, and
-// their authors decide how long they are.
+// slimIssue keeps of a list's entry only what decisions need: a repository can have thousands of entries, and their
+// authors decide how long they are. A text is needed where it may name what the issue waits for, or what it has as
+// members, or what a pull request is for; whoever adds the label backlog later changes the issue, and it is read again.
 func slimIssue(in *gitea.Issue) {
+	slim := gitea.Issue{
+		ID: in.ID, Index: in.Index, Title: in.Title, State: in.State, Labels: slimLabels(in.Labels),
+		Poster: slimUser(in.Poster), PullRequest: in.PullRequest,
+		Created: in.Created, Updated: in.Updated, Closed: in.Closed,
+	}
+	for _, u := range in.Assignees {
+		slim.Assignees = append(slim.Assignees, slimUser(u))
+	}
 	repo := ""
 	if in.Repository != nil {
 		repo = in.Repository.FullName
+		slim.Repository = &gitea.RepositoryMeta{FullName: repo}
 	}
-	in.Body = gist(in.Body, forge.Ref{Repo: repo, Number: in.Index})
-	unname(in.Milestone)
+	if in.PullRequest != nil || hasLabel(in, forge.LabelBacklog) || hasLabel(in, forge.LabelConvoy) {
+		slim.Body = gist(in.Body, forge.Ref{Repo: repo, Number: in.Index})
+	}
+	*in = slim
+}
+
+func slimUser(u *gitea.User) *gitea.User {
+	if u == nil {
+		return nil
+	}
+	return &gitea.User{UserName: u.UserName}
+}
+
+func slimLabels(labels []*gitea.Label) (slim []*gitea.Label) {
+	for _, l := range labels {
+		if l != nil {
+			slim = append(slim, &gitea.Label{Name: l.Name})
+		}
+	}
+	return slim
 }
 
 // slimPull is slimIssue for a pull request.
