@@ -277,7 +277,7 @@ type Attempt struct {
 type ItemHistory struct {
 	// CoolDown holds the item until a time for a reason that burnt no attempt, such as a lost claim.
 	CoolDown   time.Time `json:"cool_down,omitzero"`
-	CoolWhy    string    `json:"cool_why,omitempty"`     // the reason in words; see Rest
+	CoolWhy    string    `json:"cool_why,omitempty"`    // the reason in words; see Rest
 	LastRun    time.Time `json:"last_run,omitzero"`     // when scheduled work last finished, whatever the outcome
 	PassedOver int       `json:"passed_over,omitempty"` // how often a slot went to an item behind this one
 	Remarks    int       `json:"remarks,omitempty"`     // sessions in a row that left nothing but comments or labels
