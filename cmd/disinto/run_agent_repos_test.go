@@ -49,9 +49,9 @@ func (b *bench) write(path, text string) {
 
 // A repository with Git LFS is checked out with the contents of its files, and a push brings the new ones to the forge,
 // at the address of the forge. What the branch's .lfsconfig says does not count.
-func TestAgentLargeFiles(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
+func TestAgentLargeFiles(t *testing.T) { onEachBench(t, largeFilesMerge) }
+
+func largeFilesMerge(b *bench) {
 	b.largeFiles()
 	b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8, `
 test "$(head -c 6 old.bin)" = oldold || exit 9
@@ -60,12 +60,14 @@ head -c 5000 /dev/zero > new.bin; cp old.bin same.bin; git add .; git commit -qm
 	b.want(agents.Done, "approved", "review-sonnet", agents.KindReview, 12,
 		`test "$(wc -c < "$DISINTO_WORKSPACE/repo/new.bin")" = 5000 || exit 9; `+approve)
 	b.want(agents.Done, "", "dev-qwen", agents.KindRework, 12, `rm -r "$HOME"/mirrors/*/lfs; echo x >> new.bin; `+
-		`git commit -qam "Change it"`+stubDone)
-	clone := filepath.Join(t.TempDir(), "clone")
-	b.git(b.dir, "clone", "--quiet", "-c", "lfs.url="+b.URL+"/"+demo.Repo+".git/info/lfs", "--branch", "fix/issue-8",
-		b.URL+"/"+demo.Repo, clone)
+		`git rm -q .lfsconfig; git commit -qam "Change it"`+stubDone)
+	b.merge(12)
+	clone := filepath.Join(b.t.TempDir(), "clone")
+	b.git(b.dir, "clone", "--quiet", b.URL+"/"+demo.Repo, clone)
+	b.git(clone, "lfs", "install", "--local")
+	b.git(clone, "lfs", "pull")
 	if size := len(b.read(filepath.Join(clone, "new.bin"))); size != 5002 {
-		t.Errorf("a new clone has %d bytes of new.bin, want 5002", size)
+		b.t.Errorf("a new clone of main has %d bytes of new.bin, want 5002", size)
 	}
 	b.noSecrets()
 }
@@ -125,49 +127,46 @@ test -f order.txt && exit 0
 
 // Where no other commit would help, the session ends with the forge's words, which is no attempt. Its work is kept, and
 // the next session pushes it without the model.
-func TestAgentPushRefused(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	owner, _, _ := strings.Cut(demo.Repo, "/")
-	token, err := b.forge.AddToken(owner)
-	if err != nil {
-		t.Fatal(err)
-	}
-	human := rest.API{URL: b.URL, Token: token}
+func TestAgentPushRefused(t *testing.T) { onEachBench(t, pushRefused) }
+
+func pushRefused(b *bench) {
 	rules := "/repos/" + demo.Repo + "/branch_protections"
-	if err := human.Post(t.Context(), rules, map[string]any{"rule_name": "fix/*"}, nil); err != nil {
-		t.Fatal(err)
-	}
-	b.want(agents.PushRefused, "the forge refuses the push: Forgejo: Not allowed to push to protected branch fix/issue-8",
-		"dev-qwen", agents.KindIssue, 8,
+	b.asAdmin(http.MethodPost, rules, map[string]any{"rule_name": "fix/*"})
+	b.want(agents.PushRefused, "Not allowed to push to protected branch fix/issue-8", "dev-qwen", agents.KindIssue, 8,
 		`echo '{"title":"Check orders","summary":"It checks."}' > "$DISINTO_WORKSPACE/answer.json";`+writeOrder)
 	again := `exit 9` // the CLI is not started
 	b.want(agents.PushRefused, "protected branch", "dev-qwen", agents.KindIssue, 8, again)
-	if err := human.Call(t.Context(), http.MethodDelete, rules+"/fix/*", nil, nil); err != nil {
-		t.Fatal(err)
-	}
+	b.asAdmin(http.MethodDelete, rules+"/fix%2F*", nil)
 	b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8, again)
 	if n := strings.Count(b.read(filepath.Join(b.home("dev-qwen"), "args")), "\n"); n != 1 {
-		t.Errorf("the CLI was started %d times, want 1", n)
+		b.t.Errorf("the CLI was started %d times, want 1", n)
 	}
 	var pull struct{ Title, Body string }
 	if b.get("/pulls/12", &pull); pull.Title != "Check orders (created by dev-qwen)" ||
 		pull.Body != "created by dev-qwen\n\nIt checks.\n\nFixes #8" {
-		t.Errorf("got pull request %+v", pull)
+		b.t.Errorf("got pull request %+v", pull)
 	}
 }
 
 // A branch named fix leaves no room for fix/issue-8.
-func TestAgentBranchNamedFix(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
+func TestAgentBranchNamedFix(t *testing.T) { onEachBench(t, branchNamedFix) }
+
+func branchNamedFix(b *bench) {
 	human := rest.API{URL: b.URL, Token: b.HumanToken}
 	path := "/repos/" + demo.Repo + "/branches"
-	if err := human.Post(t.Context(), path, map[string]any{"new_branch_name": "fix"}, nil); err != nil {
-		t.Fatal(err)
+	if err := human.Post(b.t.Context(), path, map[string]any{"new_branch_name": "fix"}, nil); err != nil {
+		b.t.Fatal(err)
 	}
 	b.want(agents.PushRefused, "the forge refuses the push: error: cannot lock ref", "dev-qwen", agents.KindIssue, 8,
 		writeOrder)
+}
+
+// asAdmin sends a request as the forge's administrator.
+func (b *bench) asAdmin(method, path string, form map[string]any) {
+	b.t.Helper()
+	if err := b.admin.Call(b.t.Context(), method, path, form, nil); err != nil {
+		b.t.Fatal(err)
+	}
 }
 
 // submodule makes a private repository with one file a submodule of the demo's repository, as a person, beside one of
@@ -175,26 +174,15 @@ func TestAgentBranchNamedFix(t *testing.T) {
 func (b *bench) submodule() {
 	b.t.Helper()
 	owner, _, _ := strings.Cut(demo.Repo, "/")
-	token, err := b.forge.AddToken(owner)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	human := rest.API{URL: b.URL, Token: token}
 	form := map[string]any{"name": "lib", "private": true, "auto_init": true, "default_branch": "main"}
-	if err := human.Post(b.t.Context(), "/user/repos", form, nil); err != nil {
-		b.t.Fatal(err)
-	}
-	form = map[string]any{"content": "eA==", "message": "Add x to the library"}
-	if err := human.Post(b.t.Context(), "/repos/"+owner+"/lib/contents/x", form, nil); err != nil {
-		b.t.Fatal(err)
-	}
+	b.asAdmin(http.MethodPost, "/admin/users/"+owner+"/repos", form)
+	b.asAdmin(http.MethodPost, "/repos/"+owner+"/lib/contents/x",
+		map[string]any{"content": "eA==", "message": "Add x to the library"})
 	for _, login := range []string{"dev-qwen", "review-sonnet"} {
-		if err := b.forge.AddCollaborator(owner, "lib", login, "read"); err != nil {
-			b.t.Fatal(err)
-		}
+		b.asAdmin(http.MethodPut, "/repos/"+owner+"/lib/collaborators/"+login, map[string]any{"permission": "read"})
 	}
 	clone := filepath.Join(b.t.TempDir(), "clone")
-	at := strings.Replace(b.URL, "://", "://x:"+token+"@", 1) + "/"
+	at := strings.Replace(b.URL, "://", "://x:"+b.HumanToken+"@", 1) + "/"
 	b.git(b.dir, "clone", "--quiet", at+demo.Repo, clone)
 	b.git(clone, "submodule", "--quiet", "add", at+owner+"/lib", "lib")
 	b.git(clone, "config", "--file", ".gitmodules", "submodule.lib.url", "../lib.git")
@@ -208,16 +196,16 @@ func (b *bench) submodule() {
 
 // Submodules of the same forge are checked out, with the agent's rights; the prompt names the others. A commit within
 // one that is on no branch there gets no pull request, and the agent is told so.
-func TestAgentSubmodules(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
+func TestAgentSubmodules(t *testing.T) { onEachBench(t, submodulesReview) }
+
+func submodulesReview(b *bench) {
 	b.submodule()
 	b.want(agents.Failed, "a commit of a submodule is on no branch", "dev-qwen", agents.KindIssue, 8, `
 test -f lib/README.md || exit 9
 echo dirt >> lib/README.md
 git -C lib commit -qam "Only here" && git add lib && git commit -qm "Use it"; echo more >> lib/README.md`+stubDone)
 	if p := b.prompt("dev-qwen"); !strings.Contains(p, "Your commits cannot be pushed") {
-		t.Errorf("the agent was not told:\n%s", p)
+		b.t.Errorf("the agent was not told:\n%s", p)
 	}
 	b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 7,
 		`grep -q "evil: ext::sh" "$HOME/prompt" && grep -q "is not on this forge" "$HOME/prompt" || exit 8
@@ -225,10 +213,10 @@ git -C lib checkout --quiet HEAD~1; git add lib; echo dirt >> lib/README.md; `+w
 		"DISINTO_WORKSPACE="+b.chain(7))
 	b.want(agents.TooBig, "lib: submodule, from commit ", "review-sonnet", agents.KindReview, 12, approve)
 	if p := b.prompt("review-sonnet"); !strings.Contains(p, "(rewind)") || !strings.Contains(p, "< Add x to the library") {
-		t.Errorf("the review does not show the change of the submodule:\n%s", p)
+		b.t.Errorf("the review does not show the change of the submodule:\n%s", p)
 	}
 	if left := b.evil("dev-qwen"); len(left) > 0 {
-		t.Errorf("the branch ran %q", left)
+		b.t.Errorf("the branch ran %q", left)
 	}
 	b.noSecrets()
 }

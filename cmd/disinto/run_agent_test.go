@@ -35,6 +35,11 @@ func newBench(t *testing.T) *bench {
 	return &bench{testForge: newTestForge(t), dir: t.TempDir(), ctx: t.Context()}
 }
 
+// onEachBench is onEachForge with a bench.
+func onEachBench(t *testing.T, test func(*bench)) {
+	onEachForge(t, func(t *testing.T, f *testForge) { test(&bench{testForge: f, dir: t.TempDir(), ctx: t.Context()}) })
+}
+
 // stubHead starts every stub: it saves its prompt and arguments, and reports that it started.
 const stubHead = `#!/bin/sh
 cat > "$HOME/prompt"

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/cmd/disinto/demo"
@@ -26,7 +27,15 @@ func (b *bench) merge(pull int) {
 	b.t.Helper()
 	human := rest.API{URL: b.URL, Token: b.HumanToken}
 	form := map[string]any{"Do": "merge", "delete_branch_after_merge": true}
-	if err := human.Post(b.t.Context(), fmt.Sprintf("/repos/%s/pulls/%d/merge", demo.Repo, pull), form, nil); err != nil {
+	var err error
+	for range 40 { // a real forge first computes whether it merges
+		err = human.Post(b.t.Context(), fmt.Sprintf("/repos/%s/pulls/%d/merge", demo.Repo, pull), form, nil)
+		if err == nil || b.forge != nil {
+			break
+		}
+		time.Sleep(250 * time.Millisecond)
+	}
+	if err != nil {
 		b.t.Fatal(err)
 	}
 }

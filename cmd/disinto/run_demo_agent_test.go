@@ -15,12 +15,14 @@ import (
 	"codeberg.org/johba/disinto/agents/process"
 	"codeberg.org/johba/disinto/cmd/disinto/demo"
 	"codeberg.org/johba/disinto/forge/localforge"
+	"codeberg.org/johba/disinto/forge/rest"
 )
 
 // testForge is the demo's forge in this process, with the demo's issues.
 type testForge struct {
 	*demo.World
-	forge  *localforge.Forge
+	forge  *localforge.Forge // nil on a real forge
+	admin  rest.API
 	reaper *process.Reaper
 	t      *testing.T
 }
@@ -46,7 +48,7 @@ func newTestForge(t *testing.T) *testForge {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &testForge{world, f, reaper, t}
+	return &testForge{world, f, rest.API{URL: server.URL, Token: token}, reaper, t}
 }
 
 // addReader adds an account with read access only, and returns its token.

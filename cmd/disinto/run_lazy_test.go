@@ -37,7 +37,7 @@ func onEachForge(t *testing.T, test func(t *testing.T, f *testForge)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		test(t, &testForge{World: world, reaper: oneReaper(t), t: t})
+		test(t, &testForge{World: world, admin: rest.API{URL: url, Token: token}, reaper: oneReaper(t), t: t})
 	})
 }
 

@@ -32,10 +32,11 @@ var refusals = []struct {
 	{http.StatusMethodNotAllowed, "official review requests", forge.RefusedRule},
 	{http.StatusMethodNotAllowed, "head branch is behind the base branch", forge.RefusedOutdated},
 	{http.StatusMethodNotAllowed, "changed protected files", forge.RefusedRule},
-	{http.StatusMethodNotAllowed, "wont sign", forge.RefusedRule}, // the branch requires signed commits
+	{http.StatusMethodNotAllowed, "t sign: ", forge.RefusedRule}, // Forgejo writes "won't", Gitea "wont"
 	{http.StatusMethodNotAllowed, "merge style", forge.RefusedRule},
 	{http.StatusUnprocessableEntity, "", forge.RefusedRule}, // a merge style that this version of the forge lacks
 	{http.StatusInternalServerError, "blocked by an open dependency", forge.RefusedRule},
+	{http.StatusInternalServerError, "only fast-forwards", forge.RefusedOutdated},
 	{http.StatusConflict, "pushrejected", forge.RefusedRule}, // a hook of the repository
 	{http.StatusConflict, "unrelated histories", forge.RefusedRule},
 	{http.StatusConflict, "conflict at commit", forge.RefusedRule}, // it merges cleanly, but does not rebase
@@ -45,15 +46,16 @@ var refusals = []struct {
 	{http.StatusMethodNotAllowed, "", forge.RefusedLate},
 }
 
-// refusalOf returns the refusal of a merge with the forge's words; err itself if it is none, such as an outage.
-func (c *Client) refusalOf(ctx context.Context, ref forge.Ref, err error) error {
+// refusalOf returns the refusal of a merge with the forge's words; err itself if it is none, such as an outage. For a 500
+// without words, why is what is known; it can be empty.
+func (c *Client) refusalOf(ctx context.Context, ref forge.Ref, why string, err error) error {
 	e, ok := errors.AsType[*requestError](err)
 	if !ok {
 		return err
 	}
 	words := e.said
 	if e.status == http.StatusInternalServerError { // Forgejo shows its reason for a 500 only to admins
-		words = cmp.Or(c.openDependency(ctx, ref), words)
+		words = cmp.Or(why, c.openDependency(ctx, ref), words)
 	}
 	for _, row := range refusals {
 		if row.status == e.status && strings.Contains(strings.ToLower(words), row.says) {
@@ -75,4 +77,13 @@ func (c *Client) openDependency(ctx context.Context, ref forge.Ref) string {
 		}
 	}
 	return ""
+}
+
+// diverged says that a pull request in a repository that only fast-forwards lacks commits of its base; empty if it has
+// all. The forge refuses such a merge with a 500.
+func diverged(p *gitea.PullRequest, style gitea.MergeStyle) string {
+	if style != gitea.MergeStyleFastForwardOnly || p.Base == nil || p.MergeBase == p.Base.Sha {
+		return ""
+	}
+	return "the repository only fast-forwards, and the head branch is behind the base branch"
 }

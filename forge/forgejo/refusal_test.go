@@ -30,6 +30,7 @@ func TestRefusals(t *testing.T) {
 		{405, notAllowed("The head branch is behind the base branch"), forge.RefusedOutdated, ""},
 		{405, notAllowed("Changed protected files"), forge.RefusedRule, ""},
 		{405, `{"message":"wont sign: nokey"}`, forge.RefusedRule, ""},
+		{405, `{"message":"won't sign: nokey"}`, forge.RefusedRule, ""},
 		{405, `{"message":"rebase is not allowed an allowed merge style for this repository"}`, forge.RefusedRule, ""},
 		{422, `{"message":"[Do]: In"}`, forge.RefusedRule, ""},
 		{500, `{"message":"is blocked by an open dependency"}`, forge.RefusedRule, ""},

@@ -152,13 +152,17 @@ func (c *Client) Merge(ctx context.Context, ref forge.Ref, headSHA, base string)
 	}
 	// The forge answers 405 if the pull request is already merged, and can fail after the merge, when it deletes the
 	// branch.
-	if in, _, again := c.readDetails(ctx, ref); again == nil && in.HasMerged {
+	now, _, again := c.readDetails(ctx, ref)
+	if again == nil && now.HasMerged {
 		return nil
+	}
+	if again != nil {
+		now = in
 	}
 	if errors.Is(err, forge.ErrNotFound) { // Forgejo's answer if the pull request was closed meanwhile
 		return fmt.Errorf("%w: it is closed", forge.ErrConflict)
 	}
-	return c.refusalOf(ctx, ref, c.explain(ctx, ref.Repo, err))
+	return c.refusalOf(ctx, ref, diverged(now, s.style), c.explain(ctx, ref.Repo, err))
 }
 
 // isIssueBranch reports whether a branch is named after an issue.

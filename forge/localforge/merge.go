@@ -16,6 +16,7 @@ var mergeRoutes = []route{
 	{"POST /repos/{owner}/{repo}/pulls/{number}/merge", scopeRepository, signedIn, 200, mergePull, runsGit},
 }
 
+// mergeStyles are in the order of editRepo's list.
 var mergeStyles = []string{"merge", "rebase", "rebase-merge", "squash", "fast-forward-only"}
 
 // errConflict means that the two sides conflict.
@@ -52,7 +53,7 @@ func (c *call) mayMerge(i *issue, form mergeForm) error {
 		return refuse("not allowed to merge [reason: " + why + "]")
 	}
 	if rule != nil && rule.RequireSignedCommits { // this forge has no key
-		return refuse("wont sign: nokey")
+		return refuse("won't sign: nokey")
 	}
 	if i.blocked() {
 		return fail(http.StatusInternalServerError, "is blocked by an open dependency")
@@ -63,8 +64,18 @@ func (c *call) mayMerge(i *issue, form mergeForm) error {
 	return nil
 }
 
-// wireConflict is the answer to a merge with a conflict, which has no message.
-type wireConflict struct{ Style, StdOut, StdErr string }
+// wireConflict is the answer to a merge with a conflict, which has no message. CommitSHA is the commit that does not
+// rebase.
+type wireConflict struct {
+	Style, StdOut, StdErr string
+	CommitSHA             string `json:",omitempty"`
+}
+
+// rebaseConflict is the commit that does not rebase. errors.Is reports it as errConflict.
+type rebaseConflict string
+
+func (e rebaseConflict) Error() string { return errConflict.Error() }
+func (e rebaseConflict) Unwrap() error { return errConflict }
 
 // merging is a merge that was planned under the lock.
 type merging struct {
@@ -98,7 +109,10 @@ func mergePull(c *call) (any, error) {
 		return err
 	}, func() { c.merged(m.on, commit) })
 	if errors.Is(err, errConflict) {
-		return nil, &refusal{status: http.StatusConflict, conflict: &wireConflict{Style: form.Do, StdErr: err.Error()}}
+		at, _ := errors.AsType[rebaseConflict](err)
+		return nil, &refusal{status: http.StatusConflict, conflict: &wireConflict{
+			Style: form.Do, StdErr: err.Error(), CommitSHA: string(at),
+		}}
 	}
 	if err != nil {
 		return nil, err
@@ -118,6 +132,10 @@ func (c *call) planMerge(form mergeForm) (merging, error) {
 	}
 	if err := c.mayMerge(i, form); err != nil {
 		return merging{}, err
+	}
+	if !c.repo.allows(form.Do) {
+		return merging{}, fail(http.StatusMethodNotAllowed,
+			"%s is not allowed an allowed merge style for this repository", form.Do)
 	}
 	p := i.pull
 	title := strings.TrimSpace(form.MergeTitle)
@@ -187,7 +205,7 @@ func (f *Forge) merge(ctx context.Context, r *repo, m merging) (string, error) {
 	case "fast-forward-only":
 		commit = m.head
 		if _, err := f.git(ctx, r.dir, "merge-base", "--is-ancestor", m.base, m.head); err != nil {
-			return "", errConflict
+			return "", fail(http.StatusInternalServerError, "Merge DivergingFastForwardOnly Error: %v", err)
 		}
 	default:
 		if commit, err = f.rebase(ctx, r.dir, m); err == nil && m.style == "rebase-merge" {
@@ -229,7 +247,8 @@ func (f *Forge) rebase(ctx context.Context, dir string, m merging) (string, erro
 	}
 	defer func() { _, _ = f.git(ctx, dir, "worktree", "remove", "--force", tree) }()
 	if err := f.gitIO(ctx, Cmd{Dir: tree, Env: signed(m.by)}, "rebase", "--quiet", m.base); err != nil {
-		return "", errConflict
+		at, _ := f.git(ctx, tree, "rev-parse", "REBASE_HEAD")
+		return "", rebaseConflict(at)
 	}
 	return f.git(ctx, tree, "rev-parse", "HEAD")
 }

@@ -21,7 +21,7 @@ func TestMergeStyles(t *testing.T) {
 		{"squash", 200, 1, "t (#1)"},
 		{"rebase", 200, 1, "change c.txt"},
 		{"rebase-merge", 200, 2, "Merge pull request 't' (#1) from b into main"},
-		{"fast-forward-only", 409, 1, "change main.txt"},
+		{"fast-forward-only", 500, 1, "change main.txt"},
 		{"by-hand", 422, 1, "change main.txt"},
 		{"", 422, 1, "change main.txt"},
 	} {

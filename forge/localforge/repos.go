@@ -38,7 +38,8 @@ type repo struct {
 	description   string
 	private       bool
 	defaultBranch string
-	mergeStyle    string // the default one; empty means merge
+	mergeStyle    string   // the default one; empty means merge
+	noStyles      []string // merge styles that are not allowed
 	created       time.Time
 	updated       time.Time
 	refs          map[string]string // by full name; the map is replaced, never modified
@@ -120,8 +121,8 @@ func (v view) repo(r *repo) *wireRepo {
 		DefaultBranch: r.defaultBranch, Created: r.created, Updated: r.updated,
 		Permissions: &wirePermissions{Admin: access >= accessAdmin, Push: access >= accessWrite, Pull: access >= accessRead},
 		HasIssues:   true, HasPullRequests: true,
-		AllowMerge: true, AllowRebase: true, AllowRebaseMerge: true, AllowSquash: true, AllowFastForward: true,
-		AllowUpdate:  true,
+		AllowMerge: r.allows("merge"), AllowRebase: r.allows("rebase"), AllowRebaseMerge: r.allows("rebase-merge"),
+		AllowSquash: r.allows("squash"), AllowFastForward: r.allows("fast-forward-only"), AllowUpdate: true,
 		Tracker:      wireTracker{true, true, true},
 		DefaultMerge: cmp.Or(r.mergeStyle, "merge"), ObjectFormat: "sha1",
 	}
@@ -261,6 +262,9 @@ func (f *Forge) newRepo(ctx context.Context, owner *user, form repoForm) (*repo,
 	return r, nil
 }
 
+// allows reports whether pull requests can be merged in a style.
+func (r *repo) allows(style string) bool { return !slices.Contains(r.noStyles, style) }
+
 func getRepo(c *call) (any, error) { return c.view.repo(c.repo), nil }
 
 func editRepo(c *call) (any, error) {
@@ -271,6 +275,11 @@ func editRepo(c *call) (any, error) {
 		Archived      *bool   `json:"archived"`
 		DefaultBranch *string `json:"default_branch"`
 		MergeStyle    *string `json:"default_merge_style"`
+		Merge         *bool   `json:"allow_merge_commits"`
+		Rebase        *bool   `json:"allow_rebase"`
+		RebaseMerge   *bool   `json:"allow_rebase_explicit"`
+		Squash        *bool   `json:"allow_squash_merge"`
+		FastForward   *bool   `json:"allow_fast_forward_only_merge"`
 	}
 	if err := c.bind(&form); err != nil {
 		return nil, err
@@ -295,6 +304,14 @@ func editRepo(c *call) (any, error) {
 	assign(&c.repo.archived, form.Archived)
 	assign(&c.repo.defaultBranch, form.DefaultBranch)
 	assign(&c.repo.mergeStyle, form.MergeStyle)
+	for i, allowed := range []*bool{form.Merge, form.Rebase, form.RebaseMerge, form.Squash, form.FastForward} {
+		if allowed != nil {
+			c.repo.noStyles = remove(c.repo.noStyles, mergeStyles[i])
+		}
+		if allowed != nil && !*allowed {
+			c.repo.noStyles = append(c.repo.noStyles, mergeStyles[i])
+		}
+	}
 	c.repo.updated = c.f.now()
 	return c.view.repo(c.repo), nil
 }

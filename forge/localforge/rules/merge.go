@@ -298,7 +298,7 @@ func refusalWords(w *world) {
 		{fields{"required_approvals": 1}, "does not have enough approvals"},
 		{fields{"enable_merge_whitelist": true}, "user not allowed to merge"},
 		{fields{"protected_file_patterns": "*.txt"}, "changed protected files"},
-		{fields{"require_signed_commits": true}, "wont sign"},
+		{fields{"require_signed_commits": true}, "t sign: nokey"},
 	} {
 		tt.rule["rule_name"] = string(rune('a' + i))
 		r.owner.post(r.at("/branch_protections"), tt.rule).want(http.StatusCreated)
