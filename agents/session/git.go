@@ -3,6 +3,7 @@ package session
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"fmt"
 	"os"
 	"slices"
@@ -20,7 +21,7 @@ type git struct {
 
 func newGit(run func(context.Context, agents.Cmd) error, w work, environ []string) git {
 	settings := [][2]string{
-		{"http." + w.ForgeURL + "/.extraHeader", "Authorization: token " + w.Token},
+		{"http." + w.ForgeURL + "/.extraHeader", authorization(w.Token)},
 		// A repository's hooks are meant for the CLI's own commits. Our commits must not wait for a test suite.
 		{"core.hooksPath", os.DevNull},
 		{"core.fsmonitor", "false"},
@@ -42,6 +43,13 @@ func newGit(run func(context.Context, agents.Cmd) error, w work, environ []strin
 		env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i, s[0]), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i, s[1]))
 	}
 	return git{run, env}
+}
+
+// authorization returns the header with which git and git-lfs sign in. It has the token as a password: the git servers
+// of Forgejo and Gitea also take "Authorization: token", but their Git LFS then knows no account, and Forgejo 10
+// answered every upload with 500.
+func authorization(token string) string {
+	return "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte("token:"+token))
 }
 
 // do runs git in a directory and returns its output without the last newline.

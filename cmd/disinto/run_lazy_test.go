@@ -45,8 +45,16 @@ func onEachForge(t *testing.T, test func(t *testing.T, f *testForge)) {
 func purge(t *testing.T, url, adminToken string) {
 	t.Helper()
 	admin := rest.API{URL: url, Token: adminToken}
-	var all []struct{ Login, Email string }
-	err := admin.Call(context.Background(), http.MethodGet, "/admin/users?limit=50", nil, &all)
+	type user struct{ Login, Email string }
+	var all []user
+	var err error
+	for page := 1; err == nil; page++ {
+		var some []user
+		err = admin.Call(context.Background(), http.MethodGet, fmt.Sprintf("/admin/users?limit=50&page=%d", page), nil, &some)
+		if all = append(all, some...); len(some) == 0 {
+			break
+		}
+	}
 	for _, a := range all {
 		if err == nil && strings.HasSuffix(a.Email, "@demo.invalid") {
 			err = admin.Call(context.Background(), http.MethodDelete, "/admin/users/"+a.Login+"?purge=true", nil, nil)

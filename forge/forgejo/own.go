@@ -101,7 +101,7 @@ func (c *connection) batch(ctx context.Context, repo string, form, answer any) e
 	if err != nil {
 		return fmt.Errorf("internal error: %w", err)
 	}
-	req.Header.Set("Authorization", "token "+c.token)
+	req.SetBasicAuth("token", c.token) // Git LFS knows no account for "Authorization: token"
 	req.Header.Set("Content-Type", lfsType)
 	req.Header.Set("Accept", lfsType)
 	if _, err = x.do(req); err == nil && x.accepted() {

@@ -91,7 +91,13 @@ func (q *lfsRequest) batch() {
 	}
 	upload := form.Operation == "upload"
 	if upload && q.access < accessWrite {
-		http.Error(q.w, "write access is required", http.StatusForbidden)
+		q.w.Header().Set("LFS-Authenticate", `Basic realm="Gitea"`)
+		http.Error(q.w, "write access is required", http.StatusUnauthorized)
+		return
+	}
+	if scheme, _, _ := strings.Cut(q.r.Header.Get("Authorization"), " "); upload && strings.EqualFold(scheme, "token") {
+		// Forgejo takes it for a token of its own Git LFS, then knows no account, and panics.
+		http.Error(q.w, "", http.StatusInternalServerError)
 		return
 	}
 	header := map[string]string{}

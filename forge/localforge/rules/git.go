@@ -14,6 +14,11 @@ var gitRules = []rule{
 		tokenAsPassword,
 	},
 	{
+		"Git LFS accepts a token as a password",
+		"agents/session, which signs in so: with the header \"token\" Forgejo 10 panics at an upload",
+		lfsPassword,
+	},
+	{
 		"a private repository requires credentials",
 		"agents/session, which always sends credentials",
 		privateClone,
@@ -154,6 +159,40 @@ func tokenAsPassword(w *world) {
 		w.Error("a push with a wrong token succeeded")
 	}
 	same(w, "branches", r.branches(), "main mine theirs")
+}
+
+func lfsPassword(w *world) {
+	r := w.code()
+	batch := func(operation string, sign func(*http.Request)) answer {
+		const lfs = "application/vnd.git-lfs+json"
+		req := w.request(http.MethodPost, "", fields{
+			"operation": operation, "transfers": []string{"basic"},
+			"objects": []fields{{"oid": strings.Repeat("7", 64), "size": 3}},
+		}, sign)
+		req.Header.Set("Accept", lfs)
+		req.Header.Set("Content-Type", lfs)
+		req.URL.Path = "/" + r.fullName() + ".git/info/lfs/objects/batch"
+		return w.send(req)
+	}
+	by := func(a *account) func(*http.Request) {
+		return func(req *http.Request) { req.SetBasicAuth("token", a.token) }
+	}
+	type objects struct {
+		Objects []struct {
+			Actions map[string]struct{ Href string }
+			Error   *struct{ Code int }
+		}
+	}
+	up := decode[objects](batch("upload", by(r.writer("dev"))).want(http.StatusOK))
+	if len(up.Objects) != 1 || up.Objects[0].Actions["upload"].Href == "" {
+		w.Errorf("got %+v, want an upload", up)
+	}
+	down := decode[objects](batch("download", by(r.owner)).want(http.StatusOK))
+	if len(down.Objects) != 1 || len(down.Objects[0].Actions) > 0 || down.Objects[0].Error == nil {
+		w.Errorf("got %+v, want no object", down)
+	}
+	batch("upload", by(r.collaborator("reader", "read"))).want(http.StatusUnauthorized, http.StatusForbidden)
+	batch("upload", func(*http.Request) {}).want(http.StatusUnauthorized)
 }
 
 func privateClone(w *world) {
