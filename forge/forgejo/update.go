@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"time"
 
 	"code.gitea.io/sdk/gitea"
@@ -42,13 +41,19 @@ func (c *Client) Update(ctx context.Context, ref forge.Ref, headSHA string) (u f
 	if err = post.wrote(err); err != nil {
 		return u, err
 	}
-	now, err := c.awaitUpdate(ctx, ref, &old)
+	end := time.Now().Add(updateTime)
+	now, err := c.awaitPull(ctx, ref, end, func(p *forge.Pull) bool { return p.HeadSHA != headSHA })
 	if err != nil {
 		return u, err
 	}
 	u.Head, u.MergeBase = now.HeadSHA, now.MergeBase
 	parents, err := c.parents(ctx, ref.Repo, u.Head)
-	if err != nil || !slices.Equal(parents, []string{headSHA, u.MergeBase}) {
+	if err != nil || len(parents) != 2 || parents[0] != headSHA {
+		return u, err
+	}
+	u.MergeBase = parents[1]
+	now, err = c.awaitPull(ctx, ref, end, func(p *forge.Pull) bool { return p.MergeBase == u.MergeBase })
+	if err != nil || now.HeadSHA != u.Head || now.MergeBase != u.MergeBase {
 		return u, err
 	}
 	after, err := c.diff(ctx, ref)
@@ -56,15 +61,16 @@ func (c *Client) Update(ctx context.Context, ref forge.Ref, headSHA string) (u f
 	return u, err
 }
 
-// awaitUpdate waits until the forge shows the new head and its merge base.
-func (c *Client) awaitUpdate(ctx context.Context, ref forge.Ref, old *forge.Pull) (now forge.Pull, err error) {
-	for end := time.Now().Add(updateTime); ; {
+// awaitPull reads a pull request until the forge shows it as wanted, or until end. The forge computes head and merge
+// base after its answer, one after the other, and can show the merge base of a former head meanwhile.
+func (c *Client) awaitPull(ctx context.Context, ref forge.Ref, end time.Time, wanted func(*forge.Pull) bool,
+) (now forge.Pull, err error) {
+	for {
 		in, x, err := c.readDetails(ctx, ref)
 		if err != nil {
 			return now, err
 		}
-		now = pullOf(ref.Repo, in, x.began)
-		if now.HeadSHA != old.HeadSHA && now.MergeBase != old.MergeBase || time.Now().After(end) {
+		if now = pullOf(ref.Repo, in, x.began); wanted(&now) || time.Now().After(end) {
 			return now, nil
 		}
 		select {
