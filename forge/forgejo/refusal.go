@@ -46,8 +46,8 @@ var refusals = []struct {
 	{http.StatusMethodNotAllowed, "", forge.RefusedLate},
 }
 
-// refusalOf returns the refusal of a merge with the forge's words; err itself if it is none, such as an outage. For a 500
-// without words, why is what is known; it can be empty.
+// refusalOf returns the refusal of a merge with the forge's words; err itself if it is none, such as an outage. For a
+// 500 without words, why is what is known; it can be empty.
 func (c *Client) refusalOf(ctx context.Context, ref forge.Ref, why string, err error) error {
 	e, ok := errors.AsType[*requestError](err)
 	if !ok {

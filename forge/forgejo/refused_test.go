@@ -11,13 +11,16 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// into opens a pull request into a new base branch that protect then protects.
+// into opens a pull request into a new base branch that protect then protects. The base has a commit that the head
+// lacks: the forge would see a later one late, and until then merge what is outdated.
 func (w *world) into(base, head string, protect gitea.CreateBranchProtectionOption) (n int64, sha string) {
 	w.Helper()
 	owner, name := owner(w.repo)
 	sha = w.commit(head, "main", head+".txt", head+"\n")
-	_, _, err := w.as(w.owner).CreateBranch(owner, name, gitea.CreateBranchOption{BranchName: base, OldBranchName: "main"})
+	_, _, err := w.as(w.owner).CreateBranch(owner, name,
+		gitea.CreateBranchOption{BranchName: base, OldBranchName: "main"})
 	w.must(err)
+	w.commit(base, "", "b.txt", "more\n")
 	in, _, err := w.as(w.dev).CreatePullRequest(owner, name,
 		gitea.CreatePullRequestOption{Head: head, Base: base, Title: "Work"})
 	w.must(err)
@@ -105,8 +108,7 @@ func TestRefusedByProtection(t *testing.T) {
 			{
 				"newest",
 				gitea.CreateBranchProtectionOption{BlockOnOutdatedBranch: true},
-				forge.RefusedOutdated, "The head branch is behind the base branch",
-				func(int64, string) { w.commit("newest", "", "b.txt", "more\n") },
+				forge.RefusedOutdated, "The head branch is behind the base branch", nil,
 			},
 		} {
 			n, head := w.into(tt.base, "topic-"+tt.base, tt.rule)

@@ -24,7 +24,10 @@ var software = []struct {
 	major, minor int
 }{
 	{Software{Name: "Forgejo"}, 7, 0}, // since 7 its version differs from Gitea's: 10.0.0+gitea-1.22.0
-	{Software{Name: "Gitea"}, 1, 23},
+	{Software{Name: "Gitea", Without: []string{
+		"a question that somebody deleted is asked again only after the next change of its issue, because Gitea does not " +
+			"report the deletion of a comment as a change",
+	}}, 1, 23},
 }
 
 // softwareOf derives the software from its version, and rejects a version that is too old.

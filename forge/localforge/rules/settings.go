@@ -16,14 +16,27 @@ var settingRules = []rule{
 }
 
 func serverVersion(w *world) {
-	version := read[struct {
+	if major, minor := w.version(); major < 7 && (major != 1 || minor < 23) {
+		w.Errorf("the version is %d.%d, want at least 7.0 or 1.23", major, minor)
+	}
+}
+
+func (w *world) version() (major, minor int) {
+	w.Helper()
+	text := read[struct {
 		Version string `json:"version"`
 	}](w.anonymous(), "/version").Version
-	var major, minor int
-	_, err := fmt.Sscanf(version, "%d.%d.", &major, &minor)
-	if err != nil || major < 7 && (major != 1 || minor < 23) {
-		w.Errorf("the version is %q, want at least 7.0. or 1.23.", version)
+	if _, err := fmt.Sscanf(text, "%d.%d.", &major, &minor); err != nil {
+		w.Fatalf("the version is %q: %v", text, err)
 	}
+	return major, minor
+}
+
+// isGitea reports whether the server is a Gitea, for the rules in which it differs from Forgejo.
+func (w *world) isGitea() bool {
+	w.Helper()
+	major, _ := w.version()
+	return major == 1
 }
 
 func repositorySettings(w *world) {
