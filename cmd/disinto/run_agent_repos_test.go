@@ -169,6 +169,27 @@ func (b *bench) asAdmin(method, path string, form map[string]any) {
 	}
 }
 
+// A forced push gave the default branch another history, as in a mirror whose original was rewritten. The next session
+// starts from the new one, and a rework can move its branch there.
+func TestAgentBaseReplaced(t *testing.T) { onEachBench(t, baseReplaced) }
+
+func baseReplaced(b *bench) {
+	b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8, writeOrder)
+	clone := filepath.Join(b.t.TempDir(), "clone")
+	b.git(b.dir, "clone", "--quiet", strings.Replace(b.URL, "://", "://x:"+b.HumanToken+"@", 1)+"/"+demo.Repo, clone)
+	b.git(clone, "checkout", "--quiet", "--orphan", "new")
+	b.git(clone, "mv", "README.md", "new.md")
+	b.git(clone, "commit", "--quiet", "-m", "Start again")
+	b.git(clone, "push", "--quiet", "--force", "origin", "HEAD:main")
+	b.want(agents.Done, "opened #13", "dev-qwen", agents.KindIssue, 7,
+		`test -f new.md && ! test -e README.md && test "$(git rev-list --count HEAD)" = 1 || exit 9; `+writeOrder,
+		"DISINTO_WORKSPACE="+b.chain(7))
+	b.want(agents.Done, "", "dev-qwen", agents.KindRework, 12, `git rebase -q --onto origin/main HEAD~1 || exit 9`+stubDone)
+	if got := b.subjects(12); !slices.Equal(got, []string{"Add the order"}) {
+		b.t.Errorf("after the rework #12 has the commits %q", got)
+	}
+}
+
 // submodule makes a private repository with one file a submodule of the demo's repository, as a person, beside one of
 // another host.
 func (b *bench) submodule() {

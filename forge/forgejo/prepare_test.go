@@ -70,7 +70,7 @@ func TestPrepareProblems(t *testing.T) {
 			}},
 			{"enough", func(o *Options) { o.Token = boss("write:issue", "write:repository", "read:user") }, nil},
 			{"several", func(o *Options) { o.Repos = []string{missing, readOnly} }, []string{
-				"cannot see the repository " + missing + ": not found:",
+				"cannot see the repository " + missing + ": not found", // Gitea adds no words
 				"cannot write to " + readOnly + ": " + w.boss + " may only read it; make it a collaborator with write access",
 			}},
 		} {

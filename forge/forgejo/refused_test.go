@@ -156,7 +156,9 @@ func TestRefusedStyles(t *testing.T) {
 		w.commit("main", "", "main.txt", "ours\n")
 		w.merges(n)
 		w.refusesMerge(c, n, head, "main", forge.RefusedRule, "rebase conflict at commit")
-		_, _, err := w.as(w.owner).EditRepo(owner, name, gitea.EditRepoOption{AllowRebase: new(false)})
+		_, _, err := w.as(w.owner).EditRepo(owner, name, gitea.EditRepoOption{
+			HasPullRequests: new(true), AllowRebase: new(false), // Gitea reads the second only with the first
+		})
 		w.must(err)
 		w.refusesMerge(c, n, head, "main", forge.RefusedRule, "merge style")
 	})
