@@ -98,8 +98,12 @@ func (s site) Push(login, repo, branch, file, text string) (head string) {
 func (s site) Open(login, repo, branch, title, body string) forge.Ref {
 	s.w.Helper()
 	owner, name := owner(repo)
-	in, _, err := s.w.as(login).CreatePullRequest(owner, name,
-		gitea.CreatePullRequestOption{Head: branch, Base: "main", Title: title, Body: body})
+	form := gitea.CreatePullRequestOption{Head: branch, Base: "main", Title: title, Body: body}
+	in, resp, err := s.w.as(login).CreatePullRequest(owner, name, form)
+	if resp != nil && resp.StatusCode == http.StatusForbidden { // Gitea lets only collaborators open one without a fork
+		s.w.collaborator(repo, login, gitea.AccessModeRead)
+		in, _, err = s.w.as(login).CreatePullRequest(owner, name, form)
+	}
 	s.w.must(err)
 	return forge.Ref{Repo: repo, Number: in.Index}
 }
