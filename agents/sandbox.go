@@ -27,12 +27,20 @@ type Sandbox struct {
 	Connect   []int `json:",omitempty"`
 	AnyPort   bool  `json:",omitempty"`
 	Ephemeral bool  `json:",omitempty"`
+	// Listen lists more TCP ports on which the processes may listen, and to which they may connect. They may listen on
+	// any free port that the kernel chooses.
+	Listen []Ports `json:",omitempty"`
+	// Taken lists the TCP ports that the configuration names, which no session may listen on.
+	Taken []int `json:",omitempty"`
 	// Programs are names of further programs that the session runs; their folders may be read.
 	Programs []string `json:",omitempty"`
 	// Hide lists absolute paths that cannot be reached although a parent folder can. Only paths of Read and Write below
 	// a hidden path can be reached.
 	Hide []string `json:",omitempty"`
 }
+
+// Ports are the TCP ports from the first to the last.
+type Ports struct{ First, Last int }
 
 // On reports whether the mode requests a sandbox.
 func (s *Sandbox) On() bool { return s.Mode == SandboxAuto || s.Mode == SandboxStrict }

@@ -107,6 +107,7 @@ func (rn *sessionRunner) sandbox(x *session, j *agents.Job) {
 			j.Sandbox.Connect = append(j.Sandbox.Connect, port)
 		}
 	}
+	j.Sandbox.Taken = x.config.TakenPorts()
 	j.Sandbox.Hide = append(slices.Clone(rn.hide), rn.stateDir)
 	if key := x.config.Nomad.ClientKey; key != "" {
 		j.Sandbox.Hide = append(j.Sandbox.Hide, key)

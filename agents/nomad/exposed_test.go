@@ -27,7 +27,7 @@ func (b *bench) taskDir() string {
 // TestDataDirHidden: a session without an account of its own reads nothing in the data_dir of Nomad's client, where the
 // orders of other sessions and the node's secret id are, even if data_dir is in a folder of programs such as /opt.
 func TestDataDirHidden(t *testing.T) {
-	if _, _, err := process.FindSandbox(); err != nil {
+	if _, err := process.FindSandbox(); err != nil {
 		t.Skip(err)
 	}
 	onBoth(t, func(b *bench) {

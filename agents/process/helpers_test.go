@@ -37,6 +37,7 @@ func runHelper(name string, args []string) int {
 		"limited":     limited,
 		"eat":         eat,
 		"connect":     connect,
+		"serve":       serve,
 		"hold":        hold,
 		"nest":        nest,
 		"evade":       evade,

@@ -20,6 +20,7 @@ var refusedWords = regexp.MustCompile(
 var (
 	absolutePath = regexp.MustCompile(`(?:^|[\s'"` + "`" + `:=(\[])(/[^\s'"` + "`" + `:,()\[\]]+)`)
 	connecting   = regexp.MustCompile(`(?i)\bconnect|\bdial tcp|\bport \d`)
+	listening    = regexp.MustCompile(`(?i)\blisten|\bbind`)
 )
 
 // explainRefusal adds to a failure's reason what the sandbox probably refused, judged by the newest output line that
@@ -55,9 +56,13 @@ func (r *run) refused(line string) string {
 	if readable != "" {
 		return fmt.Sprintf("perhaps because the sandbox makes %s read-only (sandbox_write)", readable)
 	}
-	if connecting.MatchString(line) && !r.rules.AnyPort {
+	switch {
+	case listening.MatchString(line) && len(r.rules.Listen) > 0:
+		return fmt.Sprintf("the sandbox allows servers only on TCP ports that the kernel chooses%s (listen)",
+			strings.TrimSuffix(" and on "+portList(r.rules.Listen), " and on "))
+	case connecting.MatchString(line) && !r.rules.AnyPort:
 		return fmt.Sprintf("the sandbox allows connections only to the TCP ports %s (sandbox_connect%s)",
-			portList(r.rules), hint(r.rules))
+			portList(r.rules.Connect), hint(r.job.Sandbox))
 	}
 	return ""
 }
@@ -89,21 +94,27 @@ func (r *run) allows(path string) (most landlock.Access) {
 }
 
 // hint is the value of the key that tests most often need.
-func hint(rules landlock.Rules) string {
-	if rules.Range.First > 0 {
+func hint(s agents.Sandbox) string {
+	if s.Ephemeral {
 		return ""
 	}
 	return `; tests with their own servers need "ephemeral"`
 }
 
-// portList formats ports for people.
-func portList(rules landlock.Rules) string {
+// portList formats ports for people. It omits 0, which stands for a port that the kernel chooses.
+func portList(ranges []landlock.Range) string {
+	sorted := slices.SortedFunc(slices.Values(ranges), func(a, b landlock.Range) int {
+		return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.Last, b.Last))
+	})
 	var words []string
-	for _, port := range slices.Compact(slices.Sorted(slices.Values(rules.Ports))) {
-		words = append(words, strconv.Itoa(port))
-	}
-	if free := rules.Range; free.First > 0 {
-		words = append(words, fmt.Sprintf("%d-%d", free.First, free.Last))
+	for _, r := range slices.Compact(sorted) {
+		switch {
+		case r.Last < max(r.First, 1):
+		case r.First == r.Last:
+			words = append(words, strconv.Itoa(r.First))
+		default:
+			words = append(words, fmt.Sprintf("%d-%d", r.First, r.Last))
+		}
 	}
 	return strings.Join(words, " ")
 }

@@ -129,6 +129,9 @@ func (r *run) start() (err error) {
 	defer order.Close()
 	if sandbox != nil {
 		r.rules = r.allowed(r.path) // computed while the shim starts, which takes longer
+		if sandbox.Version < landlock.Ports {
+			r.rules.AnyPort, r.rules.Connect, r.rules.Listen = true, nil, nil
+		}
 		sandbox.Rules = r.rules
 	}
 	if err = r.startProgram(order, sandbox); err != nil {

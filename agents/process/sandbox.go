@@ -46,15 +46,24 @@ var proxyVars = []string{
 	"http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY",
 }
 
-// FindSandbox describes what a sandbox restricts on this machine. complete reports whether that is enough for a
-// strict sandbox. The error says why there can be no sandbox.
-func FindSandbox() (holds string, complete bool, err error) {
+// FindSandbox finds out what a sandbox restricts on this machine. The error says why there can be no sandbox.
+func FindSandbox() (Support, error) {
 	version, err := sandboxVersion()
 	if err != nil {
-		return "", false, err
+		return Support{}, err
 	}
 	unfiltered := sandboxFilter()
-	return holding(version, unfiltered), version >= landlock.Complete && unfiltered == nil, nil
+	return Support{
+		Holds: holding(version, unfiltered), Complete: version >= landlock.Complete && unfiltered == nil,
+		Ports: version >= landlock.Ports && unfiltered == nil,
+	}, nil
+}
+
+// Support is what a kernel can restrict.
+type Support struct {
+	Holds    string // for people
+	Complete bool   // enough for a strict sandbox
+	Ports    bool   // no session can listen on the port of another server
 }
 
 // holding describes for people what a sandbox restricts and what it cannot restrict.
@@ -84,7 +93,7 @@ type sandboxOrder struct {
 // reports.
 func (o *sandboxOrder) restrict() error {
 	if o.Filter {
-		if err := seccomp.Restrict(!o.Rules.AnyPort); err != nil {
+		if err := seccomp.Restrict(); err != nil {
 			return err
 		}
 	}
@@ -149,12 +158,40 @@ func (r *run) allowed(path string) landlock.Rules {
 		g.named(landlock.Write, filepath.Dir(r.job.ResultPath))
 	}
 	g.named(landlock.Write, r.job.LogPath) // as /dev/stderr
-	rules := landlock.Rules{Paths: g.paths, AnyPort: s.AnyPort, Ports: append(proxyPorts(r.job.Env), s.Connect...)}
-	if s.Ephemeral && !rules.AnyPort {
-		text, _ := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
-		rules.Range = freePorts(string(text))
-	}
+	rules := landlock.Rules{Paths: g.paths, AnyPort: s.AnyPort}
+	rules.Connect, rules.Listen = ports(s, proxyPorts(r.job.Env))
 	return rules
+}
+
+// ports returns the TCP ports to which a session may connect, and those on which it may listen. It may listen on the
+// port that the kernel chooses, on those of the key listen, and, with the right to connect to them, on the free ones:
+// tests ask the kernel for a port, close it, and then start a server there. No session listens on the port of another
+// server.
+func ports(s *agents.Sandbox, proxies []int) (connect, listen []landlock.Range) {
+	for _, port := range slices.Concat(s.Connect, proxies) {
+		connect = append(connect, landlock.Range{First: port, Last: port})
+	}
+	others := slices.Sorted(slices.Values(slices.Concat(s.Taken, s.Connect, proxies)))
+	listen = append(listen, landlock.Range{})
+	for _, l := range s.Listen {
+		listen = append(listen, landlock.Range(l))
+		connect = append(connect, landlock.Range(l))
+	}
+	if !s.Ephemeral && !s.AnyPort {
+		return connect, listen
+	}
+	free := freePorts(readPortRange())
+	if free == (landlock.Range{}) {
+		return connect, listen
+	}
+	connect = append(connect, free)
+	for _, port := range others {
+		if port >= free.First && port <= free.Last {
+			listen = append(listen, landlock.Range{First: free.First, Last: port - 1})
+			free.First = port + 1
+		}
+	}
+	return connect, append(listen, free)
 }
 
 // firstFree is the start of the kernel's usual range of free ports. Permanent services have lower ones.
@@ -169,6 +206,18 @@ func freePorts(text string) (r landlock.Range) {
 	}
 	r.First = max(r.First, firstFree)
 	return r
+}
+
+func readPortRange() string {
+	text, _ := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
+	return string(text)
+}
+
+// Chooses reports whether the kernel may choose a port for a server that asks for any.
+func Chooses(port int) bool {
+	var first, last int
+	n, err := fmt.Sscan(readPortRange(), &first, &last)
+	return n == 2 && err == nil && first <= port && port <= last
 }
 
 // proxyPorts are the ports of the operator's proxies.

@@ -171,6 +171,61 @@ func TestSandboxNetwork(t *testing.T) {
 	check("yes yes no yes")
 }
 
+// TestSandboxServers tries to take the forge's port on every name of this machine while the forge restarts, and starts
+// the servers that tests need.
+func TestSandboxServers(t *testing.T) {
+	if version, _ := landlock.Version(); version < landlock.Ports {
+		t.Skip("the kernel cannot refuse ports")
+	}
+	free := func() int { // a port on which nothing listens any more
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		return l.Addr().(*net.TCPAddr).Port
+	}
+	forge, other, low := free(), free(), 20000+os.Getpid()%10000
+	asUsers(t, func(t *testing.T, user string) {
+		job := sandboxed(t, "")
+		job.User, job.Sandbox.Taken = user, []int{forge}
+		job.Command = helperCommand("serve", "127.0.0.1:"+itoa(forge), "[::1]:"+itoa(forge), ":"+itoa(forge),
+			"127.0.0.1:"+itoa(low), "127.0.0.1:"+itoa(other), "127.0.0.1:0")
+		check := func(want, says string) {
+			t.Helper()
+			job.RunID = "i" + token()
+			if o := runJob(t, job); !strings.HasSuffix(o.Tail, "\n"+want) || !strings.Contains(o.Reason, says) {
+				t.Errorf("%+v: servers: %s, want %s; reason: %q, want %q in it", job.Sandbox, o.Tail, want, o.Reason, says)
+			}
+		}
+		check("no no no no no yes", "only on TCP ports that the kernel chooses (listen)")
+		job.Sandbox.Listen = []agents.Ports{{First: low - 1, Last: low + 1}}
+		check("no no no yes no yes", fmt.Sprintf("the kernel chooses and on %d-%d (listen)", low-1, low+1))
+		job.Sandbox.Ephemeral = true
+		check("no no no yes yes yes", "")
+		job.Sandbox.AnyPort = true
+		check("no no no yes yes yes", "")
+		job.Sandbox.Connect = []int{other} // of a database, perhaps
+		check("no no no yes no yes", "")
+	})
+}
+
+// serve prints on which addresses a program can listen, and fails.
+func serve(addresses []string) int {
+	said := make([]string, len(addresses))
+	for i, address := range addresses {
+		l, err := net.Listen("tcp", address)
+		if said[i] = "yes"; err != nil {
+			said[i] = "no"
+			fmt.Println(err)
+			continue
+		}
+		l.Close()
+	}
+	fmt.Println(strings.Join(said, " "))
+	return 1
+}
+
 // An operator's wide range opens no service's port, and an invalid range opens none.
 func TestFreePorts(t *testing.T) {
 	for text, want := range map[string]landlock.Range{
@@ -214,8 +269,9 @@ func TestSandboxOld(t *testing.T) {
 		6: "truncation, TCP ports, devices, signals, abstract sockets; seccomp restricts system calls\n",
 	} {
 		sandboxVersion = func() (int, error) { return version, nil }
-		if _, complete, err := FindSandbox(); err != nil || complete && version < landlock.Complete {
-			t.Errorf("version %d: complete is %v, %v", version, complete, err)
+		if got, err := FindSandbox(); err != nil || got.Complete && version < landlock.Complete ||
+			got.Ports && version < landlock.Ports {
+			t.Errorf("version %d: %+v, %v", version, got, err)
 		}
 		job := sandboxed(t, `
 			cat $T/journal.jsonl && echo can read the journal
@@ -244,8 +300,7 @@ func TestSandboxOld(t *testing.T) {
 	}
 }
 
-// The rules of a session have the programs that its agent needs beside its own, and no range of ports where all ports
-// are allowed.
+// The rules of a session have the programs that its agent needs beside its own.
 func TestAllowed(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "tool")
 	if err := os.WriteFile(program, []byte("#!/bin/sh\n"), 0o755); err != nil {
@@ -253,14 +308,11 @@ func TestAllowed(t *testing.T) {
 	}
 	r := newRun(agents.Job{
 		Command: []string{"/bin/sh"}, Dir: t.TempDir(),
-		Sandbox: agents.Sandbox{Programs: []string{program, "no-such-program"}, Ephemeral: true, AnyPort: true},
+		Sandbox: agents.Sandbox{Programs: []string{program, "no-such-program"}},
 	}, &Executor{})
 	rules := r.allowed("/bin/sh")
 	if !slices.ContainsFunc(rules.Paths, func(p landlock.Path) bool { return string(p.Name) == program }) {
 		t.Errorf("the rules %v do not have %s", rules.Paths, program)
-	}
-	if rules.Range != (landlock.Range{}) {
-		t.Errorf("got the ports %v beside all ports", rules.Range)
 	}
 }
 
@@ -319,9 +371,9 @@ func TestSandboxLinkedProgram(t *testing.T) {
 func TestSandboxUnfiltered(t *testing.T) {
 	defer func() { sandboxFilter = seccomp.Find }()
 	sandboxFilter = func() error { return errors.New("the kernel has no seccomp") }
-	if holds, complete, err := FindSandbox(); err == nil &&
-		(complete || !strings.HasSuffix(holds, "the kernel has no seccomp")) {
-		t.Errorf("complete: %v, %s; want incomplete, with the reason", complete, holds)
+	if got, err := FindSandbox(); err == nil &&
+		(got.Complete || got.Ports || !strings.HasSuffix(got.Holds, "the kernel has no seccomp")) {
+		t.Errorf("got %+v, want incomplete, with the reason", got)
 	}
 	job := sandboxed(t, `cat $T/journal.jsonl; grep ^Seccomp: /proc/self/status`)
 	o := runJob(t, job)
@@ -390,7 +442,9 @@ if __name__ == "__main__":
 		scripts["go"] = `export GOPATH= GOCACHE= GOMODCACHE= GOFLAGS=-mod=mod; mkdir h && cd h && go mod init example.com/h &&
 			printf 'package main\nimport "github.com/google/go-cmp/cmp"\nfunc main() { println(cmp.Equal(1, 1)) }\n' >a.go &&
 			go get github.com/google/go-cmp@v0.7.0 &&
-			go build -o h . && ./h && printf 'package main\nimport "testing"\nfunc TestA(*testing.T) {}\n' >a_test.go && go test .`
+			go build -o h . && ./h && printf 'package main\nimport ("net/http"; "net/http/httptest"; "testing")
+			func TestA(t *testing.T) { if _, err := http.Get(httptest.NewServer(http.NotFoundHandler()).URL); err != nil {
+			t.Fatal(err) } }\n' >a_test.go && go test .`
 		scripts["npm"] = `npm init -y && npm install --no-audit --no-fund is-odd && node -e 'require("is-odd")(1)' &&
 			npx --yes semver 1.2.3 && npm ci --no-audit --no-fund`
 	}
@@ -404,7 +458,7 @@ if __name__ == "__main__":
 			job.Env = append(os.Environ(), job.Env[1:]...) // with this machine's PATH, proxies and registries
 			job.Env = append(job.Env, "npm_config_cache=")
 			job.Sandbox.Write = []string{filepath.Dir(job.Dir)}
-			job.Sandbox.Connect = []int{443}
+			job.Sandbox.Connect, job.Sandbox.Ephemeral = []int{443}, true
 			if o := runJob(t, job); o.Result != agents.Done {
 				t.Errorf("%s: %+v, want done", path, o)
 			}
@@ -414,11 +468,15 @@ if __name__ == "__main__":
 
 // TestRefused checks what the outcome adds to messages of programs.
 func TestRefused(t *testing.T) {
-	r := &run{held: "Landlock", rules: landlock.Rules{Ports: []int{443, 22, 443}, Paths: []landlock.Path{
-		{Name: []byte("/usr"), Access: landlock.Read},
-		{Name: []byte("/dev"), Access: landlock.List},
-		{Name: []byte("/work"), Access: landlock.Write},
-	}}}
+	r := &run{held: "Landlock", rules: landlock.Rules{
+		Connect: []landlock.Range{{First: 443, Last: 443}, {First: 22, Last: 22}, {First: 443, Last: 443}},
+		Listen:  []landlock.Range{{}, {First: 8000, Last: 8999}},
+		Paths: []landlock.Path{
+			{Name: []byte("/usr"), Access: landlock.Read},
+			{Name: []byte("/dev"), Access: landlock.List},
+			{Name: []byte("/work"), Access: landlock.Write},
+		},
+	}}
 	for line, want := range map[string]string{
 		"cat: /data/x: Permission denied": "the sandbox denies access to /data/x (sandbox_read, " +
 			"sandbox_write)",
@@ -434,9 +492,13 @@ func TestRefused(t *testing.T) {
 			"22 443 (sandbox_connect; tests with their own servers need \"ephemeral\")",
 		"sh: 1: cannot create /work/x: Permission denied": "",
 		"Permission denied (publickey).":                  "",
-		"make: *** [Makefile:12: /data/test] Error 1":     "",
-		"error: remote said: /data/x is missing":          "",
-		"kill: (1) - Operation not permitted":             "",
+		"listen tcp 127.0.0.1:3000: bind: permission denied": "the sandbox allows servers only on TCP ports that the " +
+			"kernel chooses and on 8000-8999 (listen)",
+		"Error: listen EACCES: permission denied 0.0.0.0:3000": "the sandbox allows servers only on TCP ports that the " +
+			"kernel chooses and on 8000-8999 (listen)",
+		"make: *** [Makefile:12: /data/test] Error 1": "",
+		"error: remote said: /data/x is missing":      "",
+		"kill: (1) - Operation not permitted":         "",
 	} {
 		out := agents.Outcome{Result: agents.Failed, Reason: "exit status 1", Tail: "before\n" + line + "\nafter"}
 		o := r.explainRefusal(out)

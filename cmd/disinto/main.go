@@ -46,6 +46,7 @@ func main() {
 	if !listensItself() {
 		ctx, _ = untilSignal(ctx, syscall.SIGINT, syscall.SIGTERM)
 	}
+	oneLocalhost(http.DefaultTransport.(*http.Transport))
 	c := &cli{environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, now: time.Now}
 	os.Exit(c.run(ctx, os.Args[1:]))
 }

@@ -42,7 +42,7 @@ const (
 // duration: twenty seconds in make check, ten minutes in make soak. The checks use only the forge's traffic and git,
 // /proc and the journal's lines.
 func TestSoakEvil(t *testing.T) {
-	if _, _, err := process.FindSandbox(); err != nil {
+	if _, err := process.FindSandbox(); err != nil {
 		t.Skip(err)
 	}
 	if os.Getenv("DISINTO_SOAK") == "" && !storms() {

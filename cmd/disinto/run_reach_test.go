@@ -62,13 +62,13 @@ func TestReach(t *testing.T) {
 				t.Skip(err)
 			}
 		}
-		if _, _, err := process.FindSandbox(); err == nil {
+		if _, err := process.FindSandbox(); err == nil {
 			leftToStorms(t, "a sandbox")
 		}
 		testReach(t, "user = \"daemon\"\n", "user = \"nobody\"\n", "sandbox = \"off\"\n")
 	})
 	t.Run("sandbox", func(t *testing.T) {
-		if _, _, err := process.FindSandbox(); err != nil {
+		if _, err := process.FindSandbox(); err != nil {
 			t.Skip(err)
 		}
 		testReach(t, "", "", "sandbox = \"strict\"\nsandbox_write = [%q]\n")

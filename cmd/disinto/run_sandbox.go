@@ -21,9 +21,9 @@ func checkStrict(config *threads.Config) error {
 	if len(strict) == 0 {
 		return nil
 	}
-	holds, complete, err := findSandbox()
-	if err == nil && !complete {
-		err = errors.New(holds)
+	found, err := findSandbox()
+	if err == nil && !found.Complete {
+		err = errors.New(found.Holds)
 	}
 	if err == nil {
 		return nil
@@ -49,14 +49,14 @@ func sandboxLines(config *threads.Config) (holds, lacks string) {
 	config = localPart(config)
 	on, off := rolesWith(config, agents.SandboxAuto, agents.SandboxStrict), rolesWith(config, agents.SandboxOff)
 	if len(on) > 0 {
-		found, complete, err := findSandbox()
+		found, err := findSandbox()
 		switch {
 		case err != nil:
 			lacks = "no sandbox: " + err.Error()
-		case complete:
-			holds = "in a sandbox: " + found
+		case found.Complete:
+			holds = "in a sandbox: " + found.Holds
 		default:
-			lacks = "in an incomplete sandbox: " + found
+			lacks = "in an incomplete sandbox: " + found.Holds
 		}
 	}
 	if len(off) > 0 {

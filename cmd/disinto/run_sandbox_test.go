@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"codeberg.org/johba/disinto/agents/process"
 )
 
 // TestCheckSandbox combines kernels that enforce a whole sandbox, a part of one and none with factories that want a
@@ -40,7 +42,9 @@ func TestCheckSandbox(t *testing.T) {
 		if !storms() && slices.Contains(storm, name) {
 			continue
 		}
-		findSandbox = func() (string, bool, error) { return "some Landlock", tt.complete, tt.err }
+		findSandbox = func() (process.Support, error) {
+			return process.Support{Holds: "some Landlock", Complete: tt.complete, Ports: tt.complete}, tt.err
+		}
 		path := f.file(t.TempDir(), "[factory]\n", "[factory]\n"+tt.keys)
 		got := disinto(t.Context(), f.environ(nil), "check", "--config", path)
 		text := strings.Join(strings.Fields(got.stdout), " ")
@@ -53,5 +57,35 @@ func TestCheckSandbox(t *testing.T) {
 		} else if boxed := strings.Contains(text, boxedAccount); boxed == want {
 			t.Errorf("%s: check notes that only the sandbox protects secrets: %v, want %v", name, boxed, !want)
 		}
+	}
+}
+
+// check notes the servers of this machine on whose port an agent could listen.
+func TestCheckPorts(t *testing.T) {
+	old := findSandbox
+	t.Cleanup(func() { findSandbox = old })
+	f := newTestForge(t) // on a port that the kernel chose
+	check := func(ports bool, keys string) string {
+		t.Helper()
+		findSandbox = func() (process.Support, error) { return process.Support{Holds: "some Landlock", Ports: ports}, nil }
+		path := f.file(t.TempDir(), "[factory]\n", "[factory]\n"+keys)
+		text := disinto(t.Context(), f.environ(nil), "check", "--config", path).stdout
+		return strings.Join(strings.Fields(text), " ")
+	}
+	if got := check(true, ""); !strings.Contains(got, "note ports forge.url: the kernel gives port ") {
+		t.Errorf("with ports that the kernel holds:\n%s\nwant a note about the forge's port", got)
+	}
+	const listen = "listen = \"127.0.0.1:7070\"\nlisten_token = \"0123456789abcdef\"\n"
+	if got := check(true, listen); strings.Contains(got, "ports factory.listen") {
+		t.Errorf("with ports that the kernel holds:\n%s\nwant no note about port 7070", got)
+	}
+	got := check(false, listen)
+	for _, key := range []string{"forge.url", "factory.listen"} {
+		if !strings.Contains(got, "note ports "+key+": an agent could listen on port ") {
+			t.Errorf("without:\n%s\nwant a note about %s", got, key)
+		}
+	}
+	if got := check(true, "sandbox = \"off\"\n"); !strings.Contains(got, `by plain HTTP: sandbox = "off" of dev`) {
+		t.Errorf("with a role without a sandbox:\n%s\nwant a note about it", got)
 	}
 }

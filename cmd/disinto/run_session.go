@@ -73,6 +73,6 @@ func beginSession(ctx context.Context, job agents.Job, place string) error {
 
 // noSandbox returns why this machine can confine no session; nil if it can.
 func noSandbox() error {
-	_, _, err := process.FindSandbox()
+	_, err := process.FindSandbox()
 	return err
 }

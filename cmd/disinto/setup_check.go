@@ -121,6 +121,7 @@ func (k *checker) check(ctx context.Context) error {
 		k.services()
 		k.containment()
 		k.sandbox()
+		k.ports(ctx)
 		k.disk(k.place.stateDir(k.c))
 	}
 	if err := k.print(k.json); err != nil {

@@ -400,7 +400,7 @@ func TestCheckWithoutFile(t *testing.T) {
 // needs, starts; one that needs a file elsewhere does not, and check says which with the CLI's own words.
 func TestCheckStartsCLIs(t *testing.T) {
 	f := newTestForge(t)
-	if _, _, err := process.FindSandbox(); err != nil {
+	if _, err := process.FindSandbox(); err != nil {
 		t.Skip(err)
 	}
 	root := t.TempDir()

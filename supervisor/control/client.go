@@ -63,7 +63,8 @@ func NewClient(state string) *Client {
 // sends the token to no other address: it treats a redirect like any other answer outside 2xx.
 func NewRemoteClient(address, token string) *Client {
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.DisableKeepAlives = true
 	return &Client{base: address, token: token, http: &http.Client{Transport: transport, CheckRedirect: stay}}
 }
 

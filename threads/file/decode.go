@@ -102,6 +102,7 @@ func (d *decoder) read(root *table) {
 	d.checkExposed()
 	d.checkWaiting()
 	d.checkLadders()
+	d.checkListening()
 }
 
 // decoder is the state of one Decode.

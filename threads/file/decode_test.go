@@ -87,7 +87,7 @@ func TestMistakes(t *testing.T) {
 		{
 			name: "key of another table", text: worker + "[agents.dev-qwen]\nmax_usd = 3\nlisten = \"a\"",
 			want: ":5: agents.dev-qwen.max_usd: unknown key: it belongs in [roles.NAME]\n" +
-				":6: agents.dev-qwen.listen: unknown key: it belongs in [factory]",
+				":6: agents.dev-qwen.listen: unknown key: it belongs in [factory] or [roles.NAME]",
 		},
 		{name: "unknown key of the factory", text: "[factory]\nlog = 1\n" + worker, want: `:2: factory.log: unknown key`},
 		{
@@ -404,6 +404,22 @@ func TestMistakes(t *testing.T) {
 :10: roles.dev.sandbox_write: is set, and sandbox is "off": remove one of them
 :11: roles.dev.sandbox_connect: is a string, want a list of TCP ports such as [8080], "ephemeral" or "any"
 :11: roles.dev.sandbox_connect: is set, and sandbox is "off": remove one of them`,
+		},
+		{
+			name: "servers of a role",
+			text: "[factory]\nlisten_metrics = \"127.0.0.1:7071\"\n" + worker + "base_url = \"http://localhost:8080/v1\"\n" +
+				"[roles.dev]\nlisten = [0, \"9-\", \"9-8\", true, 3100, \"7000-7100\", 8080, 3000]\n",
+			want: `:8: roles.dev.listen: has "9-" in it, want a list of TCP ports and ranges such as [3000, "8000-8999"]
+:8: roles.dev.listen: has 0 in it, want ports from 1 to 65535
+:8: roles.dev.listen: has 3000 in it, the port of forge.url: an agent could take the place of that server
+:8: roles.dev.listen: has 7071 in it, the port of factory.listen_metrics: an agent could take the place of that server
+:8: roles.dev.listen: has 8080 in it, the port of threads.llama.base_url: an agent could take the place of that server
+:8: roles.dev.listen: has 9-8 in it, want ports from 1 to 65535
+:8: roles.dev.listen: has true or false in it, want a list of TCP ports and ranges such as [3000, "8000-8999"]`,
+		},
+		{
+			name: "servers without a sandbox", text: worker + "[roles.dev]\nsandbox = \"off\"\nlisten = [3100]\n",
+			want: `:6: roles.dev.listen: is set, and sandbox is "off", which permits every port: remove one of them`,
 		},
 		{
 			name: "days as a fraction", text: "[factory]\nstop_grace = \"1.5d\"\n" + worker,
@@ -1214,7 +1230,7 @@ func TestSandboxKeys(t *testing.T) {
 	text := worker + "[factory]\nsandbox_read = [\"/srv/data/\"]\nsandbox_connect = [5432]\n" +
 		"[roles.dev]\nsandbox = \"strict\"\nsandbox_write = [\"/cache\"]\nsandbox_connect = \"any\"\n" +
 		"[agents.dev-qwen]\nroles = [\"dev\", \"planner\", \"tester\"]\n[roles.planner]\nsandbox = \"off\"\n" +
-		"[roles.tester]\non = \"issue\"\ncli = \"claude\"\nsandbox_connect = \"ephemeral\"\n"
+		"[roles.tester]\non = \"issue\"\ncli = \"claude\"\nsandbox_connect = \"ephemeral\"\nlisten = [3100, \"8000-8999\"]\n"
 	c, err := Decode("factory.toml", text, inContainer)
 	if err != nil {
 		t.Fatal(err)
@@ -1224,7 +1240,10 @@ func TestSandboxKeys(t *testing.T) {
 			Mode: agents.SandboxStrict, Read: []string{"/srv/data"}, Write: []string{"/cache"}, Connect: []int{5432},
 			AnyPort: true,
 		},
-		"tester":  {Mode: agents.SandboxAuto, Read: []string{"/srv/data"}, Connect: []int{5432}, Ephemeral: true},
+		"tester": {
+			Mode: agents.SandboxAuto, Read: []string{"/srv/data"}, Connect: []int{5432}, Ephemeral: true,
+			Listen: []agents.Ports{{First: 3100, Last: 3100}, {First: 8000, Last: 8999}},
+		},
 		"planner": {Mode: agents.SandboxOff, Read: []string{"/srv/data"}, Connect: []int{5432}},
 	} {
 		if diff := cmp.Diff(want, c.Role(name).Sandbox); diff != "" {

@@ -1,8 +1,10 @@
 package file
 
 import (
+	"fmt"
 	"path"
 	"slices"
+	"strconv"
 
 	"codeberg.org/johba/disinto/agents"
 )
@@ -65,4 +67,62 @@ func (t *table) ports(key string) (ports []int, word string) {
 		}
 	}
 	return ports, ""
+}
+
+// listenKey is the key of a role for the ports of its servers.
+const listenKey = "listen"
+
+// listen reads the TCP ports of a role's servers.
+func (t *table) listen(r *agents.Role) {
+	const want = `a list of TCP ports and ranges such as [3000, "8000-8999"]`
+	values, _ := get[[]any](t, listenKey, want)
+	s := &shape{Type: []string{"integer", "string"}, Pattern: `^[0-9]+-[0-9]+$`}
+	s.between(1, 65535)
+	t.shapeOf(listenKey).Items = s
+	for _, v := range values {
+		ports, ok := portsOf(v)
+		switch {
+		case !ok:
+			said := kindOf(v)
+			if text, ok := v.(string); ok {
+				said = strconv.Quote(text)
+			}
+			t.wrong(listenKey, "has %s in it, want %s", said, want)
+		case ports.First < 1 || ports.Last > 65535 || ports.Last < ports.First:
+			t.wrong(listenKey, "has %v in it, want ports from 1 to 65535", v)
+		default:
+			r.Sandbox.Listen = append(r.Sandbox.Listen, ports)
+		}
+	}
+	if r.Sandbox.Mode == agents.SandboxOff && t.has(listenKey) {
+		t.wrong(listenKey, `is set, and sandbox is "off", which permits every port: remove one of them`)
+	}
+}
+
+// portsOf returns the ports for which a number, or two numbers with a hyphen, stand.
+func portsOf(v any) (ports agents.Ports, ok bool) {
+	switch v := v.(type) {
+	case int64:
+		port := int(min(max(v, 0), 65536))
+		return agents.Ports{First: port, Last: port}, true
+	case string:
+		n, err := fmt.Sscanf(v+"\n", "%d-%d\n", &ports.First, &ports.Last)
+		return ports, n == 2 && err == nil
+	}
+	return ports, false
+}
+
+// checkListening refuses a role's port on which a server of the configuration listens: while that server restarts, an
+// agent there would receive its clients' credentials.
+func (d *decoder) checkListening() {
+	for _, r := range d.config.Roles {
+		key := []string{"roles", r.Name, listenKey}
+		for _, a := range d.config.Addresses() {
+			port := agents.Port(a.URL)
+			if slices.ContainsFunc(r.Sandbox.Listen, func(l agents.Ports) bool { return l.First <= port && port <= l.Last }) {
+				d.wrong(d.lineOf(key), key, "has %d in it, the port of %s: an agent could take the place of that server", port,
+					a.Key)
+			}
+		}
+	}
 }

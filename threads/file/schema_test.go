@@ -124,7 +124,8 @@ func TestDurationPattern(t *testing.T) {
 var aboutType = regexp.MustCompile(`^unknown key|^(is|has) (a|an|true or false|one of) ` +
 	`?(string|number|fraction|table|list|date)?.*want|` +
 	`^is true or false|^is -?\d+, want (at |more |\d+ (\(first\) )?to)|^has -?\d+ in it|want a (duration|size)|^is ` +
-	`"[^"]*", want "|has an empty string|^is 2\.5, want|want "needs-human"`)
+	`"[^"]*", want "|has an empty string|^is 2\.5, want|want "needs-human"|` +
+	`^has "[^"]*" in it, want a list of TCP`)
 
 // named stands in a path for a name that the user chooses.
 const named = "name"

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -138,13 +139,20 @@ func (d *decoder) checkName(t *table, grammar *regexp.Regexp) {
 	}
 }
 
-// baseURL reads the address of an inference server; "" without one.
+// baseURL reads the address of an inference server; "" without one. Every client resolves localhost by itself, perhaps
+// to ::1, where another may listen. So over plain HTTP it becomes 127.0.0.1.
 func (t *table) baseURL() string {
 	s := t.text("base_url")
 	if s == "" {
 		return ""
 	}
-	return t.address("base_url", "", s)
+	s = t.address("base_url", "", s)
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "http" || !strings.EqualFold(u.Hostname(), "localhost") {
+		return s
+	}
+	u.Host = strings.TrimSuffix("127.0.0.1:"+u.Port(), ":")
+	return u.String()
 }
 
 // readAgents reads the agents that threads name, which need no table. A table for any other agent is a mistake: the
@@ -355,6 +363,7 @@ func (d *decoder) role(t *table, unset agents.Role) agents.Role {
 		EnvDeny:        t.patterns("env_deny"),
 		Sandbox:        t.sandbox(d.sandbox),
 	}
+	t.listen(&r)
 	t.spending(&r)
 	r.Escalate, r.EscalateAfter = t.ladder()
 	t.builtIn(&r)

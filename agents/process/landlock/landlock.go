@@ -34,14 +34,20 @@ type Path struct {
 // Rules list the permitted accesses. The zero value permits none.
 type Rules struct {
 	Paths   []Path
-	Ports   []int // TCP ports of any host to connect to
-	Range   Range `json:",omitzero"` // more such ports
-	AnyPort bool  `json:",omitempty"`
+	Connect []Range `json:",omitempty"` // TCP ports of any host
+	AnyPort bool    `json:",omitempty"` // connect to every TCP port
+	// Listen are the TCP ports of this machine that programs may bind sockets to. Port 0 permits the port that the kernel
+	// chooses.
+	Listen []Range `json:",omitempty"`
 }
 
-// Range are the ports from the first to the last; the zero value is none. The kernel needs a rule for each port,
-// which takes it a microsecond.
+// Range are the ports from the first to the last. The kernel needs a rule for each port, which takes it a microsecond.
 type Range struct{ First, Last int }
+
+// Has reports whether a port is in one of the ranges.
+func Has(ranges []Range, port int) bool {
+	return slices.ContainsFunc(ranges, func(r Range) bool { return r.First <= port && port <= r.Last })
+}
 
 const (
 	// Oldest is the lowest version that a sandbox accepts. Version 1 refuses to move a file between folders even where
@@ -49,6 +55,8 @@ const (
 	Oldest = 2
 	// Complete is the first version that can refuse everything that a sandbox should.
 	Complete = 6
+	// Ports is the first version that can refuse TCP ports.
+	Ports = 4
 )
 
 const (
@@ -64,6 +72,8 @@ const (
 	ofFiles = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | change |
 		unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 
+	connect  = unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
+	listen   = unix.LANDLOCK_ACCESS_NET_BIND_TCP
 	rulePort = 2 // LANDLOCK_RULE_NET_PORT
 )
 
@@ -83,7 +93,7 @@ var features = []struct {
 	}},
 	{2, "moves", unix.LandlockRulesetAttr{Handled_access_fs: unix.LANDLOCK_ACCESS_FS_REFER}},
 	{3, "truncation", unix.LandlockRulesetAttr{Handled_access_fs: unix.LANDLOCK_ACCESS_FS_TRUNCATE}},
-	{4, "TCP ports", unix.LandlockRulesetAttr{Handled_access_net: unix.LANDLOCK_ACCESS_NET_CONNECT_TCP}},
+	{Ports, "TCP ports", unix.LandlockRulesetAttr{Handled_access_net: connect | listen}},
 	{5, "devices", unix.LandlockRulesetAttr{Handled_access_fs: unix.LANDLOCK_ACCESS_FS_IOCTL_DEV}},
 	{6, "signals", unix.LandlockRulesetAttr{Scoped: unix.LANDLOCK_SCOPE_SIGNAL}},
 	{6, "abstract sockets", unix.LandlockRulesetAttr{Scoped: unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET}},
@@ -124,7 +134,7 @@ func Version() (int, error) {
 func Restrict(r *Rules, version int) error {
 	attr := handled(version)
 	if r.AnyPort {
-		attr.Handled_access_net = 0
+		attr.Handled_access_net &^= connect
 	}
 	// The fields after Scoped belong to later versions; a kernel that does not know them requires 0.
 	size := unsafe.Offsetof(attr.Quiet_access_fs)
@@ -139,7 +149,7 @@ func Restrict(r *Rules, version int) error {
 		}
 	}
 	if attr.Handled_access_net != 0 {
-		if err := allowPorts(set, r); err != nil {
+		if err := allowPorts(set, r, attr.Handled_access_net); err != nil {
 			return err
 		}
 	}
@@ -187,19 +197,36 @@ func allow(set uintptr, p Path, handled uint64) error {
 	return nil
 }
 
-// allowPorts permits connections to ports.
-func allowPorts(set uintptr, r *Rules) error {
-	ports := slices.Clone(r.Ports)
-	for port := r.Range.First; port <= r.Range.Last && port > 0; port++ {
-		ports = append(ports, port)
-	}
-	for _, port := range ports {
-		rule := struct{ access, port uint64 }{unix.LANDLOCK_ACCESS_NET_CONNECT_TCP, uint64(port)}
+// allowPorts permits what of ports is handled. A port with both accesses needs one rule.
+func allowPorts(set uintptr, r *Rules, handled uint64) error {
+	allow := func(access uint64, port int) error {
+		rule := struct{ access, port uint64 }{access & handled, uint64(port)}
+		if rule.access == 0 {
+			return nil
+		}
 		if errno := addRule(set, rulePort, unsafe.Pointer(&rule)); errno != 0 {
 			return fmt.Errorf("cannot make a rule for port %d: %w", port, errno)
 		}
+		return nil
 	}
-	return nil
+	var all error
+	for _, ports := range r.Listen {
+		for port := ports.First; port <= ports.Last && all == nil; port++ {
+			access := uint64(listen)
+			if Has(r.Connect, port) {
+				access |= connect
+			}
+			all = allow(access, port)
+		}
+	}
+	for _, ports := range r.Connect {
+		for port := ports.First; port <= ports.Last && all == nil; port++ {
+			if !Has(r.Listen, port) {
+				all = allow(connect, port)
+			}
+		}
+	}
+	return all
 }
 
 func addRule(set uintptr, kind uintptr, rule unsafe.Pointer) unix.Errno {

@@ -48,7 +48,7 @@ func otherType(types ...uint32) condition {
 	return condition{arg: 1, mask: 0xf, not: true, values: types}
 }
 
-// always holds the refusals of every sandbox.
+// always holds the refusals, which are those of every sandbox.
 //
 // Landlock checks signals but not limits, and a limit of one second of processor time kills as well. A process may
 // still change the priority, scheduling policy and affinity of others of its account, which only slows them down:
@@ -71,12 +71,8 @@ var always = []refusal{
 		unix.ESOCKTNOSUPPORT,
 	},
 	{[]uint32{unix.SYS_IO_URING_SETUP}, nil, unix.ENOSYS},
-}
-
-// ofPorts holds the refusals for a sandbox whose TCP ports Landlock limits. Landlock checks connect, and only on
-// plain TCP sockets. It checks neither MPTCP and SMC, which speak TCP too, nor data that opens the connection.
-// Programs that fail with one of these fall back to TCP.
-var ofPorts = []refusal{
+	// Landlock checks connect and bind, and only on plain TCP sockets. It checks neither MPTCP and SMC, which speak TCP
+	// too, nor data that opens the connection. Programs that fail with one of these fall back to TCP.
 	{
 		[]uint32{unix.SYS_SOCKET},
 		[]condition{
@@ -123,10 +119,9 @@ func Find() error {
 	return fmt.Errorf("the kernel refuses seccomp: %w", errno)
 }
 
-// Restrict permanently restricts the calling thread, which needs no_new_privs or CAP_SYS_ADMIN. ports reports whether
-// Landlock limits its TCP ports.
-func Restrict(ports bool) error {
-	filter := compile(arches[runtime.GOARCH], ports)
+// Restrict permanently restricts the calling thread, which needs no_new_privs or CAP_SYS_ADMIN.
+func Restrict() error {
+	filter := compile(arches[runtime.GOARCH])
 	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog)))
 	runtime.KeepAlive(filter)
@@ -138,11 +133,7 @@ func Restrict(ports bool) error {
 
 // compile makes the program that the kernel runs at each system call. It refuses all system calls of other
 // architectures, because they have other numbers.
-func compile(arch uint32, ports bool) []unix.SockFilter {
-	refusals := always
-	if ports {
-		refusals = append(refusals[:len(refusals):len(refusals)], ofPorts...)
-	}
+func compile(arch uint32) []unix.SockFilter {
 	code := []unix.SockFilter{
 		load(atArch),
 		jump(unix.BPF_JEQ, arch, 1, 0),
@@ -152,11 +143,11 @@ func compile(arch uint32, ports bool) []unix.SockFilter {
 		fail(unix.ENOSYS),
 	}
 	var calls []uint32
-	for _, r := range refusals {
+	for _, r := range always {
 		for _, call := range r.calls {
 			if !slices.Contains(calls, call) {
 				calls = append(calls, call)
-				code = append(code, compileCall(call, refusals)...)
+				code = append(code, compileCall(call)...)
 			}
 		}
 	}
@@ -165,9 +156,9 @@ func compile(arch uint32, ports bool) []unix.SockFilter {
 
 // compileCall compiles all refusals of one system call. Every other call costs one instruction here, because the kernel
 // evaluates a new filter once for each system call that exists.
-func compileCall(call uint32, refusals []refusal) []unix.SockFilter {
+func compileCall(call uint32) []unix.SockFilter {
 	var code []unix.SockFilter
-	for _, r := range refusals {
+	for _, r := range always {
 		if slices.Contains(r.calls, call) {
 			code = append(code, r.compile()...)
 		}
