@@ -82,6 +82,7 @@ func deskAccount(w *desks) {
 	w.must("Repository", err)
 	same(w.world, "name", r.Name, w.repo)
 	same(w.world, "default branch", r.Branch, "main")
+	same(w.world, "rebases", r.Rebases, false)
 	writers, err := w.dev.Writers(w.ctx, w.repo)
 	w.must("Writers", err)
 	for login, want := range map[string]bool{w.world.dev: true, w.world.boss: true, w.world.human: false} {

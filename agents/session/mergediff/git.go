@@ -93,6 +93,7 @@ func (g *repo) mergeBases(ctx context.Context, base, head string) ([]string, err
 type outcome struct {
 	tree     string // empty in a conflict, and if this git cannot tell
 	conflict bool
+	head     bool // the tree is that of the head, which has all of the base
 	rebased  bool // the tree is that of a rebase, which differs from that of a merge
 	untried  bool // the forge rebases, and nobody knows what comes out
 }
@@ -101,6 +102,7 @@ type outcome struct {
 // the merge says most about the change.
 func (g *repo) result(ctx context.Context, c Change) (m outcome, err error) {
 	if g.do(ctx, nil, io.Discard, "merge-base", "--is-ancestor", c.Base, c.Head) == nil {
+		m.head = true
 		m.tree, err = g.read(ctx, "rev-parse", c.Head+"^{tree}")
 	} else {
 		m.tree, m.conflict, err = g.merge(ctx, c.Base, c.Head)
@@ -117,7 +119,7 @@ func (g *repo) result(ctx context.Context, c Change) (m outcome, err error) {
 	}
 	tree, err := g.rebase(ctx, c.Base, commits)
 	if err == nil && tree != "" && tree != m.tree {
-		m.tree, m.rebased = tree, true
+		m.tree, m.rebased, m.head = tree, true, false
 	}
 	return m, err
 }

@@ -91,7 +91,7 @@ func Read(
 		p.view.Conflict = true
 	case m.tree == "":
 		p.list(Entry{Path: "the merge", Kind: "not known: git 2.38 or newer can show it", Size: -1, Hash: c.Base})
-	default:
+	case !m.head: // else it is base...head
 		if p.merged, err = g.diff(ctx, c.Base, m.tree); err != nil {
 			return nil, err
 		}

@@ -520,3 +520,24 @@ func TestManyListed(t *testing.T) {
 	v := h.see()
 	h.wantUnshown(v, "5 more: not even listed")
 }
+
+// Reviews, outcomes and comments name the first of very many.
+func TestWords(t *testing.T) {
+	t.Parallel()
+	all := []Entry{{Path: "a`\n", Kind: "binary", Size: 3, Hash: "blob 1"}}
+	if got, want := Words(all), `"a`+"`"+`\n": binary, 3 bytes, blob 1`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got, want := List(all), "- `\"a'\\n\": binary, 3 bytes, blob 1`\n"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	for range 59 {
+		all = append(all, all[0])
+	}
+	if got := Words(all); !strings.HasSuffix(got, "; and 57 more") {
+		t.Errorf("got %s", got)
+	}
+	if got := List(all); !strings.HasSuffix(got, "- and 10 more\n") || strings.Count(got, "\n") != 51 {
+		t.Errorf("got %s", got)
+	}
+}

@@ -32,19 +32,26 @@ func (e Entry) String() string {
 	return words + ", " + e.Hash
 }
 
-// Words returns entries in one line.
+// Words returns the first entries in one line.
 func Words(all []Entry) string {
-	words := make([]string, len(all))
-	for i, e := range all {
-		words[i] = e.String()
+	words := make([]string, min(len(all), 3))
+	for i := range words {
+		words[i] = all[i].String()
+	}
+	if more := len(all) - len(words); more > 0 {
+		words = append(words, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(words, "; ")
 }
 
-// List returns entries as a list in Markdown, each as code, because names can be anything.
+// List returns the first entries as a list in Markdown, each as code, because names can be anything.
 func List(all []Entry) string {
 	var b strings.Builder
-	for _, e := range all {
+	for i, e := range all {
+		if i == 50 {
+			fmt.Fprintf(&b, "- and %d more\n", len(all)-i)
+			break
+		}
 		b.WriteString("- `" + strings.ReplaceAll(e.String(), "`", "'") + "`\n")
 	}
 	return b.String()
