@@ -272,7 +272,7 @@ func TestCheck(t *testing.T) {
 	}
 	f.DropVolume("box1")
 	rights := []string{
-		"list-jobs", "variables list", "variables read", "variables write", "variables destroy", "read-job",
+		"list-jobs", "variables read", "variables write", "variables destroy", "read-job",
 		"host_volume write",
 	}
 	f.Deny(rights...)
@@ -282,7 +282,7 @@ func TestCheck(t *testing.T) {
 	}
 	const at, refused = " of variables at nomad/jobs/disinto-*", ": Nomad answers 403: Permission denied"
 	for _, right := range []string{
-		"list-jobs", "list" + at, "read" + at, "write" + at, "destroy" + at, `host_volume "disinto" { policy = "write" }`,
+		"list-jobs", "read" + at, "write" + at, "destroy" + at, `host_volume "disinto" { policy = "write" }`,
 		"read-job",
 	} {
 		want = append(want, "the token of [nomad] lacks the right "+right+refused)

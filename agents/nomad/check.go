@@ -112,8 +112,6 @@ func (c *client) checkRights(ctx context.Context, cfg Config, namespace string) 
 	try("list-jobs", err)
 	path := variablePath(checkJob)
 	at := " of variables at " + variablePath(jobPrefix+"*")
-	_, err = c.call(ctx, http.MethodGet, "/vars", url.Values{"prefix": {path}}, nil, nil)
-	try("list"+at, err)
 	_, err = c.call(ctx, http.MethodGet, "/var/"+path, nil, nil, nil)
 	try("read"+at, err)
 	never := url.Values{"cas": {"1"}}

@@ -145,7 +145,8 @@ func (c *client) send(ctx context.Context, method, path string, query url.Values
 	if resp.StatusCode/100 != 2 {
 		defer resp.Body.Close()
 		words, _ := io.ReadAll(io.LimitReader(resp.Body, maxWords))
-		return nil, &refusal{resp.StatusCode, oneLine(string(words))}
+		text := strings.TrimPrefix(oneLine(string(words)), "1 error occurred: * ") // the library's, around Nomad's words
+		return nil, &refusal{resp.StatusCode, text}
 	}
 	return resp, nil
 }

@@ -152,7 +152,7 @@ func template(id string, j *agents.Job) table {
 	}
 	if isolated(j) {
 		t["EmbeddedTmpl"] = fmt.Sprintf(
-			`%s={{with nomadVar %q}}{{.%s | base64Encode}}{{end}}`, orderVar, variablePath(id), orderKey)
+			`%s={{with nomadVar %q}}{{.%s.Value | base64Encode}}{{end}}`, orderVar, variablePath(id), orderKey)
 		t["Envvars"] = true
 	}
 	return t

@@ -32,10 +32,14 @@ func (p *SessionRun) checkExposed(j *agents.Job) error {
 	return nil
 }
 
-// dataDir returns the folder of Nomad's client that contains this allocation, which is
+// nomadDir returns the folder of Nomad's client that contains this allocation, which is
 // DATA/alloc/ALLOCATION/TASK/local. It holds the orders of other sessions, and the secret id of the node. Of a folder
-// for allocations that has another name, it is known only that it contains them.
-func (p *SessionRun) dataDir() string {
+// for allocations that has another name, it is known only that it contains them. An isolated session sees of all that
+// only the secrets of its own task.
+func (p *SessionRun) nomadDir(j *agents.Job) string {
+	if isolated(j) {
+		return p.getenv("NOMAD_SECRETS_DIR")
+	}
 	allocs := filepath.Dir(filepath.Dir(filepath.Dir(p.getenv("NOMAD_TASK_DIR"))))
 	if filepath.Base(allocs) == "alloc" {
 		return filepath.Dir(allocs)

@@ -83,6 +83,13 @@ func TestOrderDeleted(t *testing.T) {
 		if _, err := os.Lstat(order); !errors.Is(err, os.ErrNotExist) {
 			b.Errorf("%s: got %v, want no such file", order, err)
 		}
+		if err := os.WriteFile(order, []byte("{}"), 0o600); err != nil { // as a client does that was started again
+			b.Fatal(err)
+		}
+		b.eventually("the order that was written again is deleted", func() bool {
+			_, err := os.Lstat(order)
+			return errors.Is(err, os.ErrNotExist)
+		})
 		o := b.wait(out, func() {
 			path := "/client/allocation/" + b.list(job)[0].ID + "/restart"
 			if _, err := b.client().call(b.Context(), http.MethodPut, path, nil, table{}, nil); err != nil {

@@ -51,15 +51,24 @@ type Folder struct {
 const (
 	// placeTime is how long a job waits for a node.
 	placeTime = 30 * time.Second
-	// startTime is how long a node has to start session-run, and session-run to start the program.
+	// startTime is how long a node has to start session-run, and session-run to start the program. An image may have to be
+	// fetched before.
 	startTime = 2 * time.Minute
 	// killSlack is added to the grace period, so that session-run can record how its session ended.
 	killSlack = 10 * time.Second
 )
 
+// startLimit is how long a session may take to start on its node.
+func startLimit(j *agents.Job) time.Duration {
+	if j.Target.Driver == agents.DriverDocker {
+		return pullTime + startTime
+	}
+	return startTime
+}
+
 // longest is the maximum time from a session's submission to the end of its last process.
 func longest(j *agents.Job) time.Duration {
-	return placeTime + startTime + j.Timeout + j.Grace + killSlack
+	return placeTime + startLimit(j) + j.Timeout + j.Grace + killSlack
 }
 
 // newOrder returns the order of a job.

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 )
@@ -118,10 +117,11 @@ func (l *logReader) untilQuiet(ctx context.Context, follow bool) error {
 // errNoPath means that the node exists, but no server has a connection to it at the moment.
 var errNoPath = errors.New("no server of Nomad has a connection to the node")
 
-// noPath and unknownAlloc are Nomad's messages for a node without a connection, and for an unknown allocation.
+// Nomad's messages for a node without a connection, for an unknown allocation, and for a missing right.
 const (
 	noPath       = "No path to node"
 	unknownAlloc = "Unknown allocation"
+	noRight      = "Permission denied"
 )
 
 // isLate reports whether the server may have the file some seconds later: it has no connection to the node yet, or it
@@ -132,25 +132,29 @@ func isLate(err error) bool {
 }
 
 // sendToNode requests a file of an allocation from its node. For a missing allocation or connection, a server answers
-// 404. The agent of a node answers 200 with the same message as the body, which must not pass for the file.
+// 404. The agent of a node answers 200 with the same message as the body, which must not pass for the file, and so does
+// each of them for a missing right, and for an allocation that its node has deleted.
 func (c *client) sendToNode(ctx context.Context, what, alloc string, query url.Values) (*http.Response, error) {
 	resp, err := c.send(ctx, http.MethodGet, "/client/fs/"+what+"/"+escape(alloc), query, nil)
 	if no, ok := errors.AsType[*refusal](err); ok && strings.HasSuffix(no.words, noPath) {
 		return nil, errNoPath
 	}
-	unknown := fmt.Sprintf("%s %q", unknownAlloc, alloc)
-	if err != nil || !slices.Contains([]int64{int64(len(unknown)), int64(len(noPath))}, resp.ContentLength) {
+	const longestMessage = 128
+	if err != nil || resp.ContentLength < 0 || resp.ContentLength > longestMessage {
 		return resp, err
 	}
 	defer resp.Body.Close()
 	text, err := readBounded(resp.Body, resp.ContentLength)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case string(text) == unknown:
-		return nil, &refusal{http.StatusNotFound, unknown}
-	case string(text) == noPath:
+	}
+	switch words := string(text); words {
+	case fmt.Sprintf("%s %q", unknownAlloc, alloc), fmt.Sprintf("state for allocation %s not found on client", alloc):
+		return nil, &refusal{http.StatusNotFound, words}
+	case noPath:
 		return nil, errNoPath
+	case noRight:
+		return nil, &refusal{http.StatusForbidden, words}
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(text))
 	return resp, nil

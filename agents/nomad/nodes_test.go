@@ -58,11 +58,12 @@ func TestUnfit(t *testing.T) {
 			cfg.Program = "/no/such/disinto"
 			return cfg
 		}
-		if got := why(inBox); !strings.Contains(got, "it cannot start session-run: ") ||
-			!strings.Contains(got, "/no/such/disinto") {
+		got := ""
+		b.eventually("Unfit knows how the try ended", func() bool { got = why(inBox); return got != "" })
+		if !strings.Contains(got, "it cannot start session-run: ") || !strings.Contains(got, "/no/such/disinto") {
 			b.Errorf("Unfit without the program = %q", got)
 		}
-		b.wantNoTries()
+		b.eventually("no job of a try is left", b.nothingTried)
 	})
 }
 
@@ -87,13 +88,11 @@ func unfits(b *bench) map[string]func(*agents.Job) {
 	}
 }
 
-// wantNoTries checks that no job of a try is left.
-func (b *bench) wantNoTries() {
+// nothingTried reports whether no job of a try is left.
+func (b *bench) nothingTried() bool {
 	b.Helper()
 	jobs, _, err := b.client().listJobs(b.Context(), jobID("place"), 0)
-	if err != nil || len(jobs) > 0 {
-		b.Errorf("the jobs %v, %v are left, want none", jobs, err)
-	}
+	return len(jobs) == 0 && err == nil
 }
 
 // TestUnfitLater: a lack of room, of a ready node or of an answer does not last.
@@ -120,9 +119,14 @@ func TestUnfitLater(t *testing.T) {
 func TestTryAccount(t *testing.T) {
 	onBoth(t, func(b *bench) {
 		job := agents.Job{User: "no-such-account"}
-		why, err := b.exec.Unfit(b.Context(), job)
-		if !strings.Contains(why, "it has no account no-such-account") || err != nil {
-			b.Errorf("Unfit = %q, %v, want the missing account", why, err)
+		why := ""
+		b.eventually("Unfit knows how the try ended", func() bool {
+			var err error
+			why, err = b.exec.Unfit(b.Context(), job)
+			return why != "" || err != nil
+		})
+		if !strings.Contains(why, "it has no account no-such-account") {
+			b.Errorf("Unfit = %q, want the missing account", why)
 		}
 		cfg := b.exec.Config()
 		_, problems := Check(b.Context(), cfg, []agents.Job{job})
@@ -175,7 +179,7 @@ func (b *bench) addNamespace(name string) {
 		return
 	}
 	body := table{"Name": name}
-	if _, err := b.client().call(b.Context(), http.MethodPut, "/namespaces", nil, body, nil); err != nil {
+	if _, err := b.client().call(b.Context(), http.MethodPut, "/namespace", nil, body, nil); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -192,13 +196,48 @@ func TestPool(t *testing.T) {
 	}
 }
 
-// TestExec: under the driver exec the order comes in the environment.
-func TestExec(t *testing.T) {
-	b := newBench(t)
-	job := b.job("echo $FORGE_TOKEN >$T/token")
-	job.Target.Driver, job.Sandbox = agents.DriverExec, agents.Sandbox{}
-	b.want(b.exec.Run(b.Context(), job, nil), agents.Done, "", 1)
-	if text, err := os.ReadFile(b.dir + "/token"); string(text) != "hunter2hunter2hunter2\n" {
-		b.Errorf("the program's token is %q, %v", text, err)
+// TestDrivers: a session runs under each driver of Nomad: what isolates it gives it the order in its environment, and
+// no order is left where it runs. On a real Nomad, $NOMAD_TEST_PROGRAM is the path of this test's program in the chroot
+// of the driver exec, and $NOMAD_TEST_IMAGE an image that has it there, too.
+func TestDrivers(t *testing.T) {
+	script := `cd; touch x && echo "at home as $(id -u), $FORGE_TOKEN"; ls "$NOMAD_SECRETS_DIR" /secrets 2>/dev/null; true`
+	run := func(b *bench, target agents.Target) string {
+		job := b.job("")
+		job.Command[2], job.Target, job.Sandbox = script, target, agents.Sandbox{Mode: agents.SandboxAuto}
+		if b.fake == nil {
+			job.Env = []string{"T=/local"}
+		}
+		out := b.exec.Run(b.Context(), job, nil)
+		var log strings.Builder
+		if err := b.exec.Log(b.Context(), job.RunID, false, &log); err != nil || out.Result != agents.Done {
+			b.Errorf("%+v: got %+v, %q, %v, want done", target, out, &log, err)
+		}
+		if !strings.Contains(log.String(), "at home as ") || strings.Contains(log.String(), "hunter2") ||
+			strings.Contains(log.String(), orderFile) {
+			b.Errorf("%+v: the log is %q, want a home, no secret and no order", target, &log)
+		}
+		return log.String()
+	}
+	t.Run("fake", func(t *testing.T) {
+		b := newBench(t)
+		run(b, agents.Target{Driver: agents.DriverExec})
+		if code := b.allocs()[0].Events[1].Details["exit_code"]; code != "0" {
+			t.Errorf("session-run ended with %s, want 0", code)
+		}
+	})
+	for _, target := range []agents.Target{
+		{Driver: agents.DriverExec}, {Driver: agents.DriverDocker, Image: os.Getenv("NOMAD_TEST_IMAGE")},
+	} {
+		t.Run("real/"+target.Driver, func(t *testing.T) {
+			program := os.Getenv("NOMAD_TEST_PROGRAM")
+			if program == "" || target.Driver == agents.DriverDocker && target.Image == "" {
+				t.Skip("NOMAD_TEST_PROGRAM or NOMAD_TEST_IMAGE is not set")
+			}
+			b := benchAt(t, real(t))
+			config := b.exec.Config()
+			config.Program = program
+			b.exec.Config = func() Config { return config }
+			t.Log(run(b, target))
+		})
 	}
 }

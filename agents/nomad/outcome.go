@@ -166,7 +166,8 @@ func (a *allocation) exit() (x exit) {
 			x.signal, _ = strconv.Atoi(e.Details["signal"])
 			x.starved = e.Details["oom_killed"] == "true"
 		}
-		if e.DisplayMessage != "" && e.Type != "Killing" && e.Type != "Killed" && e.Type != "Not Restarting" {
+		// What kills a task before its start is why it did not start, such as a template that fails.
+		if e.DisplayMessage != "" && (e.Type != "Killing" || !x.started) && e.Type != "Killed" && e.Type != "Not Restarting" {
 			x.words = oneLine(e.DisplayMessage)
 		}
 	}

@@ -18,7 +18,8 @@ const (
 )
 
 // relayLog prints the log of a job while it grows, without the session's secrets. The returned function waits until
-// everything has been printed.
+// everything has been printed. It also deletes the order whenever Nomad writes it again, as its client does when it
+// starts while the session runs.
 func (p *SessionRun) relayLog(job agents.Job, secrets []string, book *documentWriter) (end func()) {
 	over, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -26,6 +27,7 @@ func (p *SessionRun) relayLog(job agents.Job, secrets []string, book *documentWr
 		r := &relay{path: job.LogPath, out: p.Out, hide: agents.NewRedactor(agents.HiddenValues(secrets)), book: book}
 		for last := false; ; {
 			r.copy()
+			_ = os.Remove(p.orderPath())
 			if last {
 				r.print(r.hide.End())
 				return

@@ -353,7 +353,7 @@ func (s *session) mustStop(
 		return "", true
 	case a == nil && now.Sub(s.since) >= cmp.Or(s.exec.patience, placeTime):
 		return s.client.whyUnplaced(calls, s.id), true
-	case a != nil && a.ClientStatus == "pending" && now.Sub(s.changed) >= startTime:
+	case a != nil && a.ClientStatus == "pending" && now.Sub(s.changed) >= startLimit(&s.order.Job):
 		return "node " + oneLine(a.NodeName) + " does not start it: " + a.exit().words, true
 	}
 	return "", false

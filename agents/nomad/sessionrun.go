@@ -69,7 +69,7 @@ func (p *SessionRun) Do(ctx context.Context) int {
 // takeOrder reads the session's order and deletes its file, so that no process of the node can read the order's tokens
 // there. Nomad keeps the files of an ended allocation for hours.
 func (p *SessionRun) takeOrder() (*Order, error) {
-	path := filepath.Join(p.getenv("NOMAD_SECRETS_DIR"), orderFile)
+	path := p.orderPath()
 	text, err := base64.StdEncoding.DecodeString(p.getenv(orderVar))
 	if err == nil && len(text) == 0 {
 		text, err = plainfile.Read(path, maxOrder)
@@ -81,6 +81,10 @@ func (p *SessionRun) takeOrder() (*Order, error) {
 		return nil, fmt.Errorf("cannot delete the order of the session from the node: %w", err)
 	}
 	return parseOrder(text)
+}
+
+func (p *SessionRun) orderPath() string {
+	return filepath.Join(p.getenv("NOMAD_SECRETS_DIR"), orderFile)
 }
 
 // fenceTime bounds the time spent on asking the forge whether the session may start.
@@ -197,7 +201,7 @@ func (p *SessionRun) localJob(o *Order) (job agents.Job, clean func(), err error
 	}
 	if job.Sandbox.On() {
 		job.Sandbox.Write = append(slices.Clone(job.Sandbox.Write), work)
-		job.Sandbox.Hide = append(slices.Clone(job.Sandbox.Hide), base, p.dataDir())
+		job.Sandbox.Hide = append(slices.Clone(job.Sandbox.Hide), base, p.nomadDir(&o.Job))
 	}
 	job.Env, job.Secrets = p.environ(&job), o.Secrets
 	return job, func() {

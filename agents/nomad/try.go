@@ -60,7 +60,9 @@ func (c *client) tryNodes(ctx context.Context, cfg Config, name string, job agen
 	defer c.purge(ctx, id)
 	for {
 		allocs, over := []allocation(nil), false
-		if allocs, err = c.allocations(ctx, id); err == nil {
+		if allocs, err = c.allocations(ctx, id); isForbidden(err) {
+			return nil, err
+		} else if err == nil {
 			over = len(allocs) > 0 && !slices.ContainsFunc(allocs, func(a allocation) bool { return a.live() })
 			over = over || len(allocs) == 0 && c.settled(ctx, id)
 		}

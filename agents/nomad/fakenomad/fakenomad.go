@@ -11,7 +11,8 @@
 //   - a purged job lists no allocations, although they still run;
 //   - registering an existing job returns an error;
 //   - servers without a leader answer 500 to everything that the nodes do not answer themselves;
-//   - the agent of a node answers 200 for a file of an unknown allocation.
+//   - the agent of a node answers 200 for a file of an unknown allocation, and all for a missing right;
+//   - a client that starts writes the files of its tasks' templates again.
 package fakenomad
 
 import (
@@ -161,8 +162,8 @@ func (f *Server) SetLeader(leads bool) { f.set(&f.headless, !leads) }
 // SetFull sets whether all nodes lack room for another session.
 func (f *Server) SetFull(full bool) { f.set(&f.full, full) }
 
-// Deny takes rights from the token: list-jobs, read-job, submit-job, "host_volume write", "node read", "agent read",
-// and "variables" with list, read, write or destroy.
+// Deny takes rights from the token: list-jobs, read-job, submit-job, read-fs, "host_volume write", "node read",
+// "agent read", and "variables" with read, write or destroy.
 func (f *Server) Deny(rights ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -250,6 +251,13 @@ func (f *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.mu.Lock()
 		f.requests = append(f.requests, r.URL.String()+"\n"+string(body))
 		f.mu.Unlock()
+	}
+	f.mu.Lock()
+	unread := f.lacks([]string{"read-fs"})
+	f.mu.Unlock()
+	if strings.HasPrefix(path, "/client/fs/") && unread {
+		fileless(w, r, "Permission denied", true) // with status 200
+		return
 	}
 	if strings.HasPrefix(path, "/client/fs/") {
 		f.files(w, r, path)

@@ -135,7 +135,7 @@ func (f *Server) refuse(job object) string {
 	if pool == "" || pool == "all" || slices.ContainsFunc(f.nodes, func(n *node) bool { return n.pool == pool }) {
 		return ""
 	}
-	return fmt.Sprintf("job %q is in nonexistent node pool %q", job["ID"], pool)
+	return fmt.Sprintf("1 error occurred:\n\t* job %q is in nonexistent node pool %q\n\n", job["ID"], pool)
 }
 
 // schedule places a job on the fitting node with the fewest allocations.
@@ -262,8 +262,8 @@ func needed(method, path string, body []byte) []string {
 		return []string{"node read"}
 	case parts[0] == "agent":
 		return []string{"agent read"}
-	case parts[0] == "vars":
-		return []string{"variables list"}
+	case parts[0] == "vars": // any right on variables includes it
+		return nil
 	case parts[0] == "var":
 		names := map[string]string{http.MethodGet: "read", http.MethodPut: "write", http.MethodDelete: "destroy"}
 		return []string{"variables " + names[method]}
