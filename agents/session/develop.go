@@ -199,6 +199,11 @@ func (r *run) change(ctx context.Context, d *promptData, at, since, title string
 	}
 	said, finished := r.finished(ctx, d.Branch)
 	if !finished {
+		if said, finished, err = r.catchUp(ctx, d); err != nil {
+			return said, err
+		}
+	}
+	if !finished {
 		if said, err = r.develop(ctx, d, since); err != nil {
 			return said, err
 		}
@@ -293,7 +298,8 @@ func (r *run) develop(ctx context.Context, d *promptData, since string) (answer,
 			return said, err
 		}
 		if idle {
-			return said, end(agents.NoProgress, "no commits"+prefixed("; its last words: ", firstWords(last.Words)))
+			words := prefixed("; its last words: ", firstWords(last.Words))
+			return said, end(agents.NoProgress, "no commits that change anything"+words)
 		}
 	}
 	if err := r.offerUntracked(ctx, since); err != nil {

@@ -24,7 +24,7 @@ func (r *run) nothingToPublish(ctx context.Context, since string) (bool, error) 
 		return false, err
 	}
 	n, err := r.tree.commits(ctx, since, "HEAD")
-	if err != nil || n > 0 {
+	if err != nil || n > 0 && !r.changesNothing(ctx, since) {
 		return false, err
 	}
 	changed, err := r.tree.runGit(ctx, "status", "--porcelain", "--untracked-files=no")
@@ -33,6 +33,16 @@ func (r *run) nothingToPublish(ctx context.Context, since string) (bool, error) 
 	}
 	files, _, err := r.tree.untracked(ctx)
 	return len(files) == 0, err
+}
+
+// changesNothing reports whether the commits of a new branch have the files of its base: an empty pull request would be
+// merged, and close the issue. A rework may push an empty commit, which starts its checks again.
+func (r *run) changesNothing(ctx context.Context, since string) bool {
+	if r.Kind == agents.KindRework {
+		return false
+	}
+	_, err := r.tree.runGit(ctx, "diff", "--quiet", since+"...HEAD")
+	return err == nil
 }
 
 // settle brings the worktree back to the session's branch, whatever the CLI did.
@@ -95,8 +105,8 @@ func (r *run) publish(ctx context.Context, branch, since, message string) (left 
 	if err != nil {
 		return nil, err
 	}
-	if n == 0 {
-		return nil, end(agents.NoProgress, "no commits")
+	if n == 0 || r.changesNothing(ctx, since) {
+		return nil, end(agents.NoProgress, "no commits that change anything")
 	}
 	r.logf("pushing %s, %d commits more than %s", branch, n, strings.TrimPrefix(since, "refs/remotes/"))
 	if err := r.pushBranch(ctx, branch, since, message); err != nil {

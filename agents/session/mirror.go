@@ -52,12 +52,13 @@ func (t *tree) restore(ctx context.Context) error {
 }
 
 // config returns the mirror's settings. The remote origin is what prompts and agents expect. Our own commands name the
-// address instead. It holds no credentials.
+// address instead. It holds no credentials. The logs of its branches show where work left one that was rewritten.
 func (t *tree) config() string {
 	return fmt.Sprintf(`[core]
 	repositoryformatversion = 0
 	filemode = true
 	bare = true
+	logAllRefUpdates = true
 [remote "origin"]
 	url = "%s"
 	fetch = +refs/heads/*:%s*

@@ -68,6 +68,7 @@ type promptData struct {
 	Reviews           []reviewText // of the pull request, without dismissed ones, oldest first
 	Checks            []check      // failed checks of the pull request's head
 	Conflict          bool         // the pull request does not merge cleanly
+	Fork              string       // the commit at which the branch left a base that was rewritten since; "" without one
 	Diff              quoted       // what the merge of the pull request does; the first of its Parts
 	Parts             int          // of the difference; the others follow in the conversation
 	Closing           quoted       // messages of commits that would close issues of others at the merge; of a review

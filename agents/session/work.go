@@ -24,6 +24,7 @@ type work struct {
 	Repo                             string  // owner/name
 	Number                           int64   // 0 for scheduled work
 	Plan                             bool    // the issue must be planned, not implemented
+	Conflict                         bool    // the forge reports that the pull request does not merge
 	About                            []int64 // ids of comments: our question or plan, and people's answers
 	Model, BaseURL                   string  // may be empty
 	ReadAll                          bool    // include texts of accounts without write access
@@ -45,7 +46,7 @@ func readWork(environ []string) (work, error) {
 		ForgeURL: strings.TrimSuffix(get("FORGE_URL"), "/"), Token: get("FORGE_TOKEN"),
 		ReadAll: get("DISINTO_READERS") == agents.ReadersAll,
 		Tried:   agents.ParseTried(get("DISINTO_TRIED")),
-		Plan:    get("DISINTO_CAUSE") == "plan",
+		Plan:    get("DISINTO_CAUSE") == "plan", Conflict: get("DISINTO_CAUSE") == "conflict",
 	}
 	for id := range strings.SplitSeq(get("DISINTO_COMMENTS"), ",") {
 		if n, err := strconv.ParseInt(id, 10, 64); err == nil {

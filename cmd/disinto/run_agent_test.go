@@ -290,7 +290,7 @@ func TestAgentOutcomes(t *testing.T) {
 		result       agents.Result
 		reason       string
 	}{
-		{"no commits", stubDone, agents.NoProgress, "no commits; its last words: All done."},
+		{"no commits", stubDone, agents.NoProgress, "no commits that change anything; its last words: All done."},
 		{"usage limit", `echo '{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1795242424,"rateLimitType":"five_hour"}}'
 echo '{"type":"result","subtype":"success","is_error":true,"terminal_reason":"api_error","api_error_status":429,"result":"You have hit your limit"}'; exit 1`, agents.Limited, "limit"},
 		{"not signed in", `echo '{"type":"result","subtype":"success","is_error":true,"terminal_reason":"api_error","api_error_status":401,"result":"Invalid API key"}'; exit 0`, agents.Unanswered, "not signed in"},

@@ -56,3 +56,14 @@ func TestAgentReviewsUnfinished(t *testing.T) {
 	b.want(agents.Done, "asked for changes", "review-sonnet", agents.KindReview, 12,
 		verdict("request_changes", "All findings are minor (deferred): approve after them.")+stubDone)
 }
+
+// Commits that change nothing are no work: an empty pull request would be merged, and its issue closed. In a rework an
+// empty commit starts the checks again.
+func TestAgentEmptyCommits(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	empty := `git commit -q --allow-empty -m "As asked"` + stubDone
+	b.want(agents.NoProgress, "no commits that change anything", "dev-qwen", agents.KindIssue, 8, empty)
+	b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8, writeOrder)
+	b.want(agents.Done, "", "dev-qwen", agents.KindRework, 12, empty)
+}

@@ -54,7 +54,8 @@ func TestAgentPushesNoSecret(t *testing.T) {
 	vars := []string{"OPENAI_API_KEY=sk-live-0123456789"}
 	const reason = "a commit contains the value of $OPENAI_API_KEY, so that nothing is pushed"
 	b.want(agents.Failed, reason, "dev-qwen", agents.KindIssue, 8,
-		`echo "k=$OPENAI_API_KEY" > k.txt; git add k.txt; git commit -qm k; git rm -q k.txt; git commit -qm gone`+stubDone, vars...)
+		`echo "k=$OPENAI_API_KEY" > k.txt; git add k.txt; git commit -qm k
+git rm -q k.txt; echo x > x.txt; git add .; git commit -qm gone`+stubDone, vars...)
 	if got := b.branches("fix/"); len(got) > 0 || !strings.Contains(b.kept("dev-qwen"), "k.txt") {
 		t.Errorf("got the branches %q, and in the clone %s", got, b.kept("dev-qwen"))
 	}
@@ -62,7 +63,7 @@ func TestAgentPushesNoSecret(t *testing.T) {
 		t.Errorf("got the messages %q", got)
 	}
 	b.want(agents.Failed, reason, "dev-qwen", agents.KindIssue, 8,
-		`git reset -q --hard origin/main; git commit -q --allow-empty -m "With $OPENAI_API_KEY"`+stubDone, vars...)
+		`git reset -q --hard origin/main; echo x > x.txt; git add .; git commit -qm "With $OPENAI_API_KEY"`+stubDone, vars...)
 	b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8,
 		`if grep -q "The change cannot be pushed" "$HOME/prompt"; then git commit -q --amend -m "Without it"; else
 echo order > order.txt; git add .; git commit -qm more --amend -m "Still $OPENAI_API_KEY"; fi`+stubDone, vars...)
