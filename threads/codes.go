@@ -216,7 +216,9 @@ var codeDocs = []CodeDoc{
 		"an agent of another host works on it", "if that host is gone: `disinto release REF`"),
 	doc(ClaimLeft, Begun, ByScan, "labelled in-progress, and nobody is assigned|claim of {agent} is being released",
 		"a claim of ours is left over and being released", ""),
-	doc(HasPull, Begun, ByItself, "waits for its pull request {refs}", "an open pull request is for it", ""),
+	// A pull request may wait for a person for weeks; "it continues by itself" was wrong then.
+	doc(HasPull, Begun, ByItself, "waits for its pull request {refs}", "an open pull request is for it",
+		"see what the pull request waits for: `disinto why OTHER`"),
 	doc(PeoplesPull, Begun, ByChoice, "waits for {refs} of {note}",
 		"a person's open pull request is for it, which we do not continue",
 		"merge or close the pull request, or take the issue out of its text"),
@@ -340,7 +342,8 @@ var codeDocs = []CodeDoc{
 		"the forge rejects the agent's token or its rights; we try the token again every five minutes",
 		"`disinto hire-an-agent AGENT` again, which makes a new token"),
 	doc(NoAnswer, Busy, ByItself, "{agent} is held: {note}{until}",
-		"the model did not answer the agent's last session, or something killed it; the next try waits 1 min to 1 h",
+		"the agent's program cannot be started, the model did not answer its last session, or something killed it; "+
+			"the next try waits 1 min to 1 h",
 		"see the reason: sign in, pay, correct `model`; a reload of factory.toml tries at once"),
 	doc(Paused, Busy, ByChoice, "{who} is paused", "a person said `disinto pause`", "`disinto resume`"),
 	doc(ThreadPark, Busy, ByItself, "{thread} is parked{until}: {note}", "the thread is parked", ""),

@@ -18,7 +18,7 @@ const (
 	downRest        = 10 * time.Second // no backend for this item, doubled each time in a row
 	downMax         = time.Hour        // for the agent, too
 	forbiddenRest   = 5 * time.Minute  // 403: a person has to give the account the right
-	unstartableRest = time.Minute      // the program cannot be started: a person has to look
+	unstartableRest = time.Minute      // the program cannot be started: a person has to look; doubled each time in a row
 	unansweredRest  = time.Minute      // the model did not answer: for the agent, doubled each time in a row
 	noRoomRest      = time.Minute      // the machine has no room for another process
 	noPlaceRest     = time.Minute      // no node can run the agent's sessions, doubled each time in a row
@@ -82,7 +82,7 @@ var outcomes = []outcome{
 	{"claim unanswered", is(agents.ClaimFailed), coolDown(unavailableRest), false},
 	// The program, or its account, is missing. No issue is to blame: a typing error in factory.toml must not block the
 	// whole backlog.
-	{"not started", notStarted, holdAgent(unstartableRest), false},
+	{"not started", notStarted, (*ended).unstartable, false},
 	{"token rejected", is(agents.TokenRejected), (*ended).rejected, false},
 	{"no room", is(agents.NoRoom), func(e *ended) { e.park(e.at.Add(noRoomRest), e.Reason) }, false},
 	{"no place", is(agents.NoPlace), (*ended).placeless, false},
@@ -137,6 +137,13 @@ func (e *ended) rejected() { e.agent.HoldAs(threads.TokenRejected, e.at.Add(forb
 func (e *ended) placeless() {
 	e.agent.Downs++
 	e.agent.HoldAs(threads.NoPlace, e.at.Add(doubled(noPlaceRest, e.agent.Downs, downMax)), e.Reason)
+}
+
+// unstartable holds the agent for as long as one without an answer: each start claims an issue and releases it, which
+// people are told of, and a machine without an interpreter started 1,440 sessions a day.
+func (e *ended) unstartable() {
+	e.agent.Downs++
+	e.agent.HoldAs(threads.NoAnswer, e.at.Add(doubled(unstartableRest, e.agent.Downs, downMax)), e.Reason)
 }
 
 func coolDown(rest time.Duration) func(*ended) {

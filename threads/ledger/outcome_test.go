@@ -107,7 +107,9 @@ func TestEndTable(t *testing.T) {
 			"program not found",
 			End{Result: agents.Failed, NeverRan: true},
 			0, 0, 0, time.Minute,
-			func(h *State) bool { return len(h.Chain(item.Ref).Writers) == 0 && len(h.Slots) == 0 },
+			func(h *State) bool {
+				return len(h.Chain(item.Ref).Writers) == 0 && len(h.Slots) == 0 && h.Agent("dev-qwen").HeldAs == threads.NoAnswer
+			},
 		},
 		{
 			"no room for a process",
@@ -474,6 +476,31 @@ func TestAccountWithoutAnswers(t *testing.T) {
 	}
 	if rest := h.Agent("dev-qwen").HeldUntil.Sub(noon); rest > 25*time.Hour+time.Minute {
 		t.Errorf("the agent is held until %s", rest)
+	}
+}
+
+// A program that cannot be started is tried 3 times in 7 minutes and 28 times a day, not each minute, and costs no
+// issue an attempt.
+func TestUnstartable(t *testing.T) {
+	h, starts := New(), map[time.Duration]int{}
+	for n, at := 0, time.Duration(0); at < 24*time.Hour; n++ {
+		run := fmt.Sprint(n)
+		start := startRec(run, 1, 1)
+		start.At = noon.Add(at)
+		h.Apply(start)
+		end := endRec(run, 0, End{Result: agents.Failed, NeverRan: true, Reason: "cannot start claude: no such file"})
+		end.At = start.At
+		h.Apply(end)
+		for _, within := range []time.Duration{7 * time.Minute, 24 * time.Hour} {
+			if at < within {
+				starts[within]++
+			}
+		}
+		at = h.Agent("dev-qwen").HeldUntil.Sub(noon)
+	}
+	if a := h.Chain(forge.Ref{Repo: "o/r", Number: 1}).Attempts; len(a) > 0 || starts[7*time.Minute] != 3 ||
+		starts[24*time.Hour] > 30 {
+		t.Errorf("got starts %v, attempts %v", starts, a)
 	}
 }
 
