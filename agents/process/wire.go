@@ -182,17 +182,17 @@ func unpack(b []byte) []string {
 	return list[:len(list)-1]
 }
 
-// bootTime is the time since boot. Unlike Go's timers it also counts the time in which the machine was suspended.
+// bootTime is the time since boot without the time in which the machine was suspended, for all processes the same. A
+// laptop that slept for the night ended every session at its timeout, and each counted as an attempt.
 func bootTime() time.Duration {
 	var t unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &t) != nil {
+	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) != nil {
 		return 0
 	}
 	return time.Duration(t.Nano())
 }
 
-// bootAfter fires at a time since boot, or earlier, because the machine may be suspended meanwhile: ask bootTime
-// again. It never fires for the zero time.
+// bootAfter fires at a time since boot, or earlier: ask bootTime again. It never fires for the zero time.
 func bootAfter(at time.Duration) <-chan time.Time {
 	if at == 0 {
 		return nil
