@@ -185,8 +185,8 @@ func baseReplaced(b *bench) {
 		`test -f new.md && ! test -e README.md && test "$(git rev-list --count HEAD)" = 1 || exit 9; `+writeOrder,
 		"DISINTO_WORKSPACE="+b.chain(7))
 	b.want(agents.Done, "", "dev-qwen", agents.KindRework, 12, `git rebase -q --onto origin/main HEAD~1 || exit 9`+stubDone)
-	if got := b.subjects(12); !slices.Equal(got, []string{"Add the order"}) {
-		b.t.Errorf("after the rework #12 has the commits %q", got)
+	if got := b.files("fix/issue-8"); !slices.Equal(got, []string{"new.md", "order.txt"}) {
+		b.t.Errorf("after the rework the branch has the files %q", got)
 	}
 }
 
