@@ -116,6 +116,10 @@ func TestPromptOfProfile(t *testing.T) {
 	if got, err := r.prompt(t.Context(), &promptData{Title: "T"}); err != nil || got != "Mine: ~~~~text\nT\n~~~~" {
 		t.Errorf("%q, %v", got, err)
 	}
+	got, err := r.prompt(t.Context(), &promptData{Title: "T", Diff: "+new", Parts: 3}) // which it does not use
+	if err != nil || !strings.Contains(got, "~~~~text\n+new\n~~~~") || !strings.Contains(got, "part 1 of 3") {
+		t.Errorf("%q, %v, want the difference", got, err)
+	}
 	d.files["prompts/dev.md"] = ""
 	if got, err := r.prompt(t.Context(), &promptData{}); err == nil || !strings.Contains(err.Error(), "comes out empty") {
 		t.Errorf("of an empty file: %q, %v", got, err)
