@@ -89,6 +89,7 @@ type Role struct {
 	// WaitsForReview says that the program keeps running until the pull request is merged, as upstream's dev-agent
 	// does. The review of that pull request can then run at the same time.
 	WaitsForReview bool
+	Root           bool     // sessions run as the supervisor's own account, with what package managers need if it is root
 	Plan           bool     // an issue is planned before it is implemented, and a person approves the plan
 	EnvAllow       []string // names or globs of variables that the program gets although they count as secrets
 	EnvDeny        []string // names or globs of variables that the program does not get
@@ -192,6 +193,8 @@ type Job struct {
 	// Secrets are the variables of the environment that other accounts must not be able to read, as NAME=value.
 	Secrets []string `json:"-"`
 	User    string   // system account to run as; empty means the supervisor's own
+	// Root lets a session that runs as root keep the capabilities with which package managers work.
+	Root bool `json:",omitempty"`
 	// OwnUser says that only this agent's sessions, one at a time, run as User.
 	OwnUser bool
 	Limits  Limits

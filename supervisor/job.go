@@ -23,6 +23,7 @@ func (rn *sessionRunner) job(x *session) (agents.Job, error) {
 	}
 	place := func(kind, name string) string { return filepath.Join(rn.stateDir, kind, x.Agent, name) }
 	j := x.config.Placed(&x.agent)
+	j.User, j.Root = x.config.UserOf(&x.agent, &x.role), x.role.Root
 	j.RunID, j.Instance, j.Role, j.Kind, j.Priority = x.RunID, rn.instance, x.Role, x.Item.Kind, x.Item.Priority
 	j.Repo, j.Number, j.Issue, j.Claim = x.Item.Ref.Repo, x.Item.Ref.Number, x.Item.Chain.Number, x.commit
 	j.Command, j.Home = argv, place("home", "")

@@ -297,6 +297,14 @@ func (c *Config) Placed(a *agents.Agent) agents.Job {
 	return j
 }
 
+// UserOf returns the system account of an agent's sessions in a role; empty means the supervisor's own.
+func (c *Config) UserOf(a *agents.Agent, r *agents.Role) string {
+	if a.User == "" && !r.Root {
+		return c.Factory.User
+	}
+	return a.User
+}
+
 // OwnUser reports whether an agent has a system account that no other agent and no service uses.
 func (c *Config) OwnUser(a *agents.Agent) bool { return c.OnlyUser(a.User) }
 

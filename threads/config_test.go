@@ -64,6 +64,20 @@ func TestHost(t *testing.T) {
 	}
 }
 
+// Sessions run as their agent's account, else as that of the factory, unless their role has root = true.
+func TestUserOf(t *testing.T) {
+	c := Config{Factory: Factory{User: "factory"}}
+	for _, tt := range []struct {
+		user string
+		root bool
+		want string
+	}{{"", false, "factory"}, {"own", false, "own"}, {"", true, ""}} {
+		if got := c.UserOf(&agents.Agent{User: tt.user}, &agents.Role{Root: tt.root}); got != tt.want {
+			t.Errorf("user %q, root %v: got %q, want %q", tt.user, tt.root, got, tt.want)
+		}
+	}
+}
+
 // An account is an agent's own if no other agent, no service and not the supervisor uses it.
 func TestOwnUser(t *testing.T) {
 	c := Config{

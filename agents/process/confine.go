@@ -80,15 +80,35 @@ func hardenLimit(pid int, processes uint64) {
 	softLimit(unix.RLIMIT_NPROC, unix.RLIM_INFINITY)
 }
 
-// ordinary are the capabilities that root keeps in a sandbox: those with which package managers and installers change
-// files, bind ports below 1024 and become other users. All others bypass the sandbox: they read the memory of
-// processes and every packet of the machine, open disks as devices, and set the clock. A list of capabilities to drop
-// would miss those that the next kernel adds.
+// ordinary are the capabilities that root keeps in a sandbox if its role has root = true: those with which package
+// managers and installers change files, bind ports below 1024 and become other users. All others bypass the sandbox:
+// they read the memory of processes and every packet of the machine, open disks as devices, and set the clock. A list
+// of capabilities to drop would miss those that the next kernel adds.
 const ordinary capabilities = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID |
 	1<<unix.CAP_KILL | 1<<unix.CAP_SETGID | 1<<unix.CAP_SETUID | 1<<unix.CAP_SETPCAP | 1<<unix.CAP_NET_BIND_SERVICE
 
+// fewest are the capabilities that root keeps otherwise. Without the others it is an account like any other that owns
+// many files.
+const fewest capabilities = 1 << unix.CAP_NET_BIND_SERVICE
+
+// everyCapability is the set of all that the supervisor has.
+const everyCapability = ^capabilities(0)
+
 // capabilities is a set of capabilities, one bit for each number.
 type capabilities uint64
+
+// capabilities returns those that the program keeps if it runs as root.
+func (o *startOrder) capabilities() capabilities {
+	switch {
+	case o.Cred != nil: // another account has none
+		return 0
+	case o.Service || o.Root && o.Sandbox == nil:
+		return everyCapability
+	case o.Root:
+		return ordinary
+	}
+	return fewest
+}
 
 // dropCapabilities prevents the processes that this thread starts from ever gaining a capability outside keep, by
 // inheritance or by executing a file. The thread loses those capabilities too, unless keep is empty: then it first

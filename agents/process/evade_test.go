@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -305,28 +307,82 @@ threading.Thread(target=lambda: os.sched_setaffinity(0, os.sched_getaffinity(0))
 	}
 }
 
-// In a sandbox root keeps what package managers need, and can gain nothing else.
-func TestSandboxCapabilities(t *testing.T) {
+// A session runs as root with what package managers need only if its role has root = true. Otherwise it changes nothing
+// of other accounts: neither mode nor owner, times or attributes. It gains nothing else in either way.
+func TestSessionCapabilities(t *testing.T) {
 	needRoot(t)
-	job := sandboxed(t, `grep ^Cap /proc/self/status
-		chown 1:1 $HOME && echo x >$HOME/f && chmod 4755 $HOME/f && chown 0:0 $HOME || echo cannot work on files
-		date -s now >/dev/null 2>&1 && echo can set the clock`)
-	o := runJob(t, job)
-	if strings.Contains(o.Tail, "cannot ") || strings.Contains(o.Tail, "can ") {
-		t.Errorf("outcome %+v, want neither a refusal nor an evasion", o)
-	}
-	const ordinary = "00000000000005fb" // without 2, DAC_READ_SEARCH, and 9, LINUX_IMMUTABLE
 	own, _ := strconv.ParseUint(capability(read("/proc/self/status"), "CapBnd"), 16, 64)
-	for _, set := range []string{"CapPrm", "CapEff", "CapBnd"} {
-		if got := capability(o.Tail, set); got != ordinary && own&0x5fb == 0x5fb {
-			t.Errorf("%s is %s, want %s", set, got, ordinary)
+	if own&uint64(ordinary) != uint64(ordinary) {
+		t.Skip("the machine lacks these capabilities")
+	}
+	for _, tt := range []struct {
+		mode agents.SandboxMode
+		root bool
+		caps string
+		may  string
+	}{
+		{agents.SandboxAuto, false, "0000000000000400", ""},
+		{agents.SandboxOff, false, "0000000000000400", ""},
+		// Without 2, DAC_READ_SEARCH, and 9, LINUX_IMMUTABLE.
+		{agents.SandboxAuto, true, "00000000000005fb", "chmod touch chgrp setfattr chown setpriv"},
+	} {
+		job := sandboxed(t, `grep ^Cap /proc/self/status; mkdir -p $HOME && cd $HOME && : >mine && chmod 755 mine &&
+			touch -d @1 mine && chown 0:0 mine || echo cannot work on its own files
+			may() { "$@" >/dev/null 2>&1 && echo may ${1##*/}; }
+			may chmod 777 $OTHER; may touch -d @1 $OTHER; may chgrp 0 $OTHER; may setfattr -n user.a -v b $OTHER
+			may chown 65534 mine; may setpriv --reuid 65534 true
+			date -s now >/dev/null 2>&1 && echo can set the clock; true`)
+		other := filepath.Join(filepath.Dir(filepath.Dir(job.Home)), "outside", "file")
+		if err := os.Chown(other, 65534, 65534); err != nil {
+			t.Fatal(err)
+		}
+		job.Env = append(job.Env, "OTHER="+other)
+		job.Sandbox.Mode, job.Root = tt.mode, tt.root
+		o := runJob(t, job)
+		if strings.Contains(o.Tail, "cannot ") || strings.Contains(o.Tail, "can ") {
+			t.Errorf("outcome %+v, want neither a refusal nor an evasion", o)
+		}
+		for _, what := range strings.Fields("chmod touch chgrp setfattr chown setpriv") {
+			_, err := exec.LookPath(what)
+			if got := strings.Contains(o.Tail, "may "+what); got != strings.Contains(tt.may, what) && err == nil {
+				t.Errorf("%s, root %v: %s: got %v\n%s", tt.mode, tt.root, what, got, o.Tail)
+			}
+		}
+		for set, want := range map[string]string{
+			"CapPrm": tt.caps, "CapEff": tt.caps, "CapBnd": tt.caps, "CapInh": "0000000000000000", "CapAmb": "0000000000000000",
+		} {
+			if got := capability(o.Tail, set); got != want {
+				t.Errorf("%s, root %v: %s is %s, want %s", tt.mode, tt.root, set, got, want)
+			}
 		}
 	}
-	for _, set := range []string{"CapInh", "CapAmb"} {
-		if got := capability(o.Tail, set); strings.Trim(got, "0") != "" {
-			t.Errorf("%s is %s, want only zeros", set, got)
+}
+
+// No session reads what the operator types in a terminal, and each can have terminals of its own.
+func TestSandboxTerminals(t *testing.T) {
+	asUsers(t, func(t *testing.T, user string) {
+		master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+		if err != nil {
+			t.Skip(err)
 		}
-	}
+		defer master.Close()
+		if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+			t.Skip(err)
+		}
+		n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
+		if err != nil {
+			t.Skip(err)
+		}
+		job := sandboxed(t, `(exec 3<>/dev/pts/$N) 2>/dev/null && echo can read a terminal
+			python3 -c 'import os, pty; m, s = pty.openpty(); os.write(s, b"x"); os.read(m, 1)' || echo cannot have a terminal
+			script -qec true /dev/null || echo cannot record a terminal`)
+		job.User = user
+		job.Env = append(job.Env, "N="+itoa(n), "PATH=/usr/bin:/bin")
+		has := user != "" || exec.Command("unshare", "-m", "mount", "-t", "devpts", "devpts", "/dev/pts").Run() == nil
+		if o := runJob(t, job); strings.Contains(o.Tail, "can ") || has && strings.Contains(o.Tail, "cannot ") {
+			t.Errorf("outcome %+v", o)
+		}
+	})
 }
 
 // Without the right to lower the bounding set, as in some containers, root must lose its capabilities at once.

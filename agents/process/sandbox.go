@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/plainfile"
 	"codeberg.org/johba/disinto/agents/process/landlock"
@@ -30,7 +32,7 @@ var systemPaths = []struct {
 		"/var/lib/dpkg", "/var/lib/apt", "/var/lib/rpm",
 	}},
 	{landlock.Device, []string{
-		"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts", "/dev/shm",
+		"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/shm",
 	}},
 	{landlock.List, []string{"/dev"}},
 }
@@ -83,21 +85,43 @@ var (
 
 // sandboxOrder orders the shim to restrict the program.
 type sandboxOrder struct {
-	Rules   landlock.Rules
-	Version int
-	Filter  bool `json:",omitempty"` // refuse system calls
-	Strict  bool `json:",omitempty"` // without restrictions, do not start the program
+	// Terminals wants a folder of terminals for the session alone, because its account could read the operator's. Where
+	// the system permits no mounts, the session has no terminals.
+	Terminals bool `json:",omitempty"`
+	Rules     landlock.Rules
+	Version   int
+	Filter    bool `json:",omitempty"` // refuse system calls
+	Strict    bool `json:",omitempty"` // without restrictions, do not start the program
 }
 
 // restrict restricts this thread. The filter comes first: if it fails, nothing is restricted, as the supervisor then
 // reports.
 func (o *sandboxOrder) restrict() error {
+	if o.Terminals && ownTerminals() == nil {
+		o.Rules.Paths = append(o.Rules.Paths, landlock.Path{Name: []byte("/dev/pts"), Access: landlock.Device})
+	}
 	if o.Filter {
 		if err := seccomp.Restrict(); err != nil {
 			return err
 		}
 	}
 	return landlock.Restrict(&o.Rules, o.Version)
+}
+
+// ownTerminals gives this thread, and the processes that it starts, a /dev/pts of their own.
+func ownTerminals() error {
+	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+		return err
+	}
+	// Later mounts of the operator still appear, and ours stay here.
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
+		return err
+	}
+	const flags, options = unix.MS_NOSUID | unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0600"
+	if err := unix.Mount("devpts", "/dev/pts", "devpts", flags, options); err != nil {
+		return err
+	}
+	return unix.Mount("/dev/pts/ptmx", "/dev/ptmx", "", unix.MS_BIND, "")
 }
 
 // confine returns the order, still without rules; nil for a session without a sandbox.
@@ -124,7 +148,9 @@ func (r *run) confine() (*sandboxOrder, error) {
 	}
 	r.held = holding(version, unfiltered)
 	r.log("sandbox: " + r.held)
-	return &sandboxOrder{Version: version, Filter: unfiltered == nil, Strict: strict}, nil
+	return &sandboxOrder{
+		Version: version, Filter: unfiltered == nil, Strict: strict, Terminals: r.account == nil && os.Geteuid() == 0,
+	}, nil
 }
 
 // allowed returns the session's rules.
@@ -133,6 +159,9 @@ func (r *run) allowed(path string) landlock.Rules {
 	g := newGrants(s.Hide)
 	for _, p := range systemPaths {
 		g.system(p.access, p.names...)
+	}
+	if r.account != nil { // with the supervisor's account, a session could read the operator's terminals
+		g.system(landlock.Device, "/dev/pts")
 	}
 	g.program(path, r.job.Dir, r.job.Env)
 	for _, name := range s.Programs {

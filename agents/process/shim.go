@@ -255,11 +255,8 @@ func (s *shim) spawn(o startOrder) (b startedProgram) {
 		lowerPriority()
 	}
 	limitProcesses(o.NProc)
-	switch { // otherwise agents that run as root keep root's capabilities
-	case o.Cred != nil:
-		dropCapabilities(0)
-	case o.Sandbox != nil:
-		dropCapabilities(ordinary)
+	if keep := o.capabilities(); keep != everyCapability {
+		dropCapabilities(keep)
 	}
 	path, argv := string(o.Path), unpack(o.Argv)
 	to := s.output.descriptor()

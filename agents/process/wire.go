@@ -107,7 +107,8 @@ type startOrder struct {
 	Limited bool          `json:",omitempty"`
 	NProc   uint64        `json:",omitempty"`
 	Sandbox *sandboxOrder `json:",omitempty"`
-	Service bool          `json:",omitempty"` // keeps the supervisor's priority and oom_score_adj
+	Service bool          `json:",omitempty"` // keeps the supervisor's priority, oom_score_adj and capabilities
+	Root    bool          `json:",omitempty"` // as in agents.Job
 	MaxLog  int64         `json:",omitempty"` // bound of the log, the shim's stdout, in bytes; 0 means none
 	Log     []byte        `json:",omitempty"` // path of the log
 	// StopSignal goes to the program alone when the tree is to end; 0 means TERM to every process of the tree.

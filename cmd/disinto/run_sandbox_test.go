@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -57,6 +58,16 @@ func TestCheckSandbox(t *testing.T) {
 		} else if boxed := strings.Contains(text, boxedAccount); boxed == want {
 			t.Errorf("%s: check notes that only the sandbox protects secrets: %v, want %v", name, boxed, !want)
 		}
+	}
+}
+
+// check notes a role whose sessions run as root.
+func TestCheckRoot(t *testing.T) {
+	f := newTestForge(t)
+	path := f.file(t.TempDir(), "[roles.dev]\n", "[roles.dev]\nroot = true\n")
+	text := disinto(t.Context(), f.environ(nil), "check", "--config", path).stdout
+	if got := strings.Contains(text, "role dev has root = true"); got != (os.Geteuid() == 0) {
+		t.Errorf("a note about root: %v\n%s", got, text)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -165,6 +166,15 @@ func (k *checker) agents() {
 	if line := accountLine(k.config); line != "" {
 		k.addNote("agents", line)
 	}
+	if os.Geteuid() != 0 {
+		return
+	}
+	for _, r := range localPart(k.config).Roles {
+		if r.Root {
+			k.addNote("agents", fmt.Sprintf("role %s has root = true: its sessions can change the owner and the mode of every "+
+				"file, also of secrets.env", r.Name))
+		}
+	}
 }
 
 // forge checks everything that the supervisor needs from the forge, then the owners of the agents' tokens.
@@ -289,7 +299,7 @@ func checkReachable(ctx context.Context, url string) error {
 func checkStart(config *threads.Config, r *agents.Role, program string, environ []string) error {
 	for i := range config.Agents {
 		a := &config.Agents[i]
-		user := cmp.Or(a.User, config.Factory.User)
+		user := config.UserOf(a, r)
 		if !slices.Contains(a.Roles, r.Name) || process.CheckUser(user) != nil {
 			continue
 		}

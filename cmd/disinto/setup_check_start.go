@@ -34,8 +34,11 @@ func (k *checker) starts(ctx context.Context) {
 		a := &config.Agents[i]
 		for _, name := range a.Roles {
 			r := config.Role(name)
-			user := cmp.Or(a.User, config.Factory.User)
-			if r == nil || r.CLI == "" || process.CheckUser(user) != nil || k.tried(r, user) {
+			if r == nil {
+				continue
+			}
+			user := config.UserOf(a, r)
+			if r.CLI == "" || process.CheckUser(user) != nil || k.tried(r, user) {
 				continue
 			}
 			if _, err := process.Lookup(r.CLI, "", k.c.environ); err != nil {
@@ -68,7 +71,7 @@ func inSandbox(r *agents.Role) string {
 
 // tried reports whether a CLI was started in the same way before.
 func (k *checker) tried(r *agents.Role, user string) bool {
-	key := fmt.Sprintf("%s %s %+v", r.CLI, user, r.Sandbox)
+	key := fmt.Sprintf("%s %s %v %+v", r.CLI, user, r.Root, r.Sandbox)
 	if slices.Contains(k.started, key) {
 		return true
 	}
@@ -96,7 +99,7 @@ func (k *checker) start(
 	}
 	job := agents.Job{
 		RunID: filepath.Base(dir), Command: []string{r.CLI, "--version"}, Dir: env.Workspace,
-		Home: env.Home, Tmp: env.Tmp, User: user, Sandbox: r.Sandbox, LogPath: filepath.Join(dir, "log"),
+		Home: env.Home, Tmp: env.Tmp, User: user, Root: r.Root, Sandbox: r.Sandbox, LogPath: filepath.Join(dir, "log"),
 		Timeout: versionTime, Stall: versionTime, Grace: time.Second,
 	}
 	job.Env, job.Secrets = env.Apart(agents.Environ(k.c.environ, env))

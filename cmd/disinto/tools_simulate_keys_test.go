@@ -161,7 +161,7 @@ var keys = slices.Concat([]turned{
 		"factory.listen_web", "factory.web_client_id", "factory.web_url", "factory.listen_metrics", "factory.hooks_url"),
 	cannot(programs, "threads.base_url", "threads.env_allow", "threads.env_deny", "agents.base_url", "roles.cli",
 		"roles.command", "roles.cwd", "roles.prompt", "roles.env_allow", "roles.env_deny", "roles.sandbox",
-		"roles.sandbox_read", "roles.sandbox_write", "roles.sandbox_connect", "roles.listen"),
+		"roles.sandbox_read", "roles.sandbox_write", "roles.sandbox_connect", "roles.listen", "roles.root"),
 	cannot("a journal does not record when a program was silent", "roles.stall"),
 	cannot("a journal has the time of the whole session, in which the program waits", "roles.waits_for_review"),
 	cannot("its worth is in the times of the journal already", "threads.kv_save", "threads.kv_folder"),

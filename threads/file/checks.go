@@ -48,6 +48,19 @@ func (d *decoder) checkExposed() {
 	}
 }
 
+// checkRoot refuses a role whose sessions should run as root, if an agent in it has an account of its own.
+func (d *decoder) checkRoot() {
+	for i := range d.config.Agents {
+		a := &d.config.Agents[i]
+		for _, name := range a.Roles {
+			if r := d.config.Role(name); r != nil && r.Root && a.User != "" {
+				key := []string{"roles", name, "root"}
+				d.wrong(d.lineOf(key), key, "is true, and %s has user = %q: remove one of them", a.Name, a.User)
+			}
+		}
+	}
+}
+
 // checkWaiting refuses a thread whose sessions could all wait for one another.
 func (d *decoder) checkWaiting() {
 	for i := range d.config.Threads {

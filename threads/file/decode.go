@@ -103,6 +103,7 @@ func (d *decoder) read(root *table) {
 	d.checkWaiting()
 	d.checkLadders()
 	d.checkListening()
+	d.checkRoot()
 }
 
 // decoder is the state of one Decode.

@@ -418,6 +418,11 @@ func TestMistakes(t *testing.T) {
 :8: roles.dev.listen: has true or false in it, want a list of TCP ports and ranges such as [3000, "8000-8999"]`,
 		},
 		{
+			name: "root with an account of its own",
+			text: worker + "[agents.dev-qwen]\nuser = \"qwen\"\n[roles.dev]\nroot = true\n",
+			want: `:7: roles.dev.root: is true, and dev-qwen has user = "qwen": remove one of them`,
+		},
+		{
 			name: "servers without a sandbox", text: worker + "[roles.dev]\nsandbox = \"off\"\nlisten = [3100]\n",
 			want: `:6: roles.dev.listen: is set, and sandbox is "off", which permits every port: remove one of them`,
 		},

@@ -359,6 +359,7 @@ func (d *decoder) role(t *table, unset agents.Role) agents.Role {
 		Stall:          t.duration("stall", 15*time.Minute, time.Millisecond),
 		WaitsForReview: t.truth("waits_for_review", false),
 		Plan:           t.truth("plan", false),
+		Root:           t.truth("root", false),
 		EnvAllow:       t.patterns("env_allow"),
 		EnvDeny:        t.patterns("env_deny"),
 		Sandbox:        t.sandbox(d.sandbox),
