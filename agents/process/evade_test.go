@@ -270,7 +270,7 @@ func TestSandboxOrdinary(t *testing.T) {
 		}
 		defer local.Close()
 		job.Command = helperCommand("behave", "127.0.0.1:"+itoa(port), udp.LocalAddr().String(), path)
-		job.User, job.Sandbox.Connect = user, []int{port}
+		job.User, job.Sandbox.Connect, job.Sandbox.Read = user, []int{port}, []string{path}
 		if o := runJob(t, job); o.Result != agents.Done || strings.Contains(o.Tail, "cannot") {
 			t.Errorf("outcome %+v, want done without a refusal", o)
 		}

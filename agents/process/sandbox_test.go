@@ -264,9 +264,10 @@ func connect(addresses []string) int {
 func TestSandboxOld(t *testing.T) {
 	defer func() { sandboxVersion = landlock.Version }()
 	for version, want := range map[int]string{
-		2: "; this kernel cannot restrict truncation, TCP ports, devices, signals, abstract sockets",
-		4: "; this kernel cannot restrict devices, signals, abstract sockets",
-		6: "truncation, TCP ports, devices, signals, abstract sockets; seccomp restricts system calls\n",
+		2: "; this kernel cannot restrict truncation, TCP ports, devices, signals, abstract sockets; sockets with a path " +
+			"stay open",
+		4: "; this kernel cannot restrict devices, signals, abstract sockets; sockets with a path stay open",
+		6: "signals, abstract sockets; sockets with a path stay open; seccomp restricts system calls\n",
 	} {
 		sandboxVersion = func() (int, error) { return version, nil }
 		if got, err := FindSandbox(); err != nil || got.Complete && version < landlock.Complete ||

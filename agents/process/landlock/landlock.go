@@ -53,14 +53,19 @@ const (
 	// Oldest is the lowest version that a sandbox accepts. Version 1 refuses to move a file between folders even where
 	// both are writable, and package managers do that.
 	Oldest = 2
-	// Complete is the first version that can refuse everything that a sandbox should.
+	// Complete is the first version that can refuse everything that a strict sandbox should.
 	Complete = 6
+	// Sockets is the first version that can refuse connections to unix sockets with a path.
+	Sockets = 9
 	// Ports is the first version that can refuse TCP ports.
 	Ports = 4
 )
 
 const (
-	read   = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
+	// resolve is the connection to a socket that was made outside the sandbox; a session's own sockets need no rule.
+	resolve = unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX
+	read    = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR |
+		resolve
 	change = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
 	write  = read | change | unix.LANDLOCK_ACCESS_FS_REFER |
 		unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE | unix.LANDLOCK_ACCESS_FS_MAKE_DIR |
@@ -70,7 +75,7 @@ const (
 	all    = device | unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK
 	// ofFiles are the accesses that a rule for a file can have.
 	ofFiles = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | change |
-		unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+		unix.LANDLOCK_ACCESS_FS_IOCTL_DEV | resolve
 
 	connect  = unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
 	listen   = unix.LANDLOCK_ACCESS_NET_BIND_TCP
@@ -89,7 +94,7 @@ var features = []struct {
 }{
 	{1, "files", unix.LandlockRulesetAttr{
 		Handled_access_fs: all &^ (unix.LANDLOCK_ACCESS_FS_REFER | unix.LANDLOCK_ACCESS_FS_TRUNCATE |
-			unix.LANDLOCK_ACCESS_FS_IOCTL_DEV),
+			unix.LANDLOCK_ACCESS_FS_IOCTL_DEV | resolve),
 	}},
 	{2, "moves", unix.LandlockRulesetAttr{Handled_access_fs: unix.LANDLOCK_ACCESS_FS_REFER}},
 	{3, "truncation", unix.LandlockRulesetAttr{Handled_access_fs: unix.LANDLOCK_ACCESS_FS_TRUNCATE}},
@@ -97,14 +102,15 @@ var features = []struct {
 	{5, "devices", unix.LandlockRulesetAttr{Handled_access_fs: unix.LANDLOCK_ACCESS_FS_IOCTL_DEV}},
 	{6, "signals", unix.LandlockRulesetAttr{Scoped: unix.LANDLOCK_SCOPE_SIGNAL}},
 	{6, "abstract sockets", unix.LandlockRulesetAttr{Scoped: unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET}},
+	{Sockets, "sockets with a path", unix.LandlockRulesetAttr{Handled_access_fs: resolve}},
 }
 
-// Restrictions names what a version can refuse, and what it cannot.
+// Restrictions names what a version can refuse, and what of a complete sandbox it cannot.
 func Restrictions(version int) (holds, lacks []string) {
 	for _, f := range features {
 		if f.since <= version {
 			holds = append(holds, f.name)
-		} else {
+		} else if f.since <= Complete {
 			lacks = append(lacks, f.name)
 		}
 	}
@@ -247,6 +253,9 @@ func Describe(version int) string {
 	text := fmt.Sprintf("Landlock %d restricts %s", version, strings.Join(holds, ", "))
 	if len(lacks) > 0 {
 		text += "; this kernel cannot restrict " + strings.Join(lacks, ", ")
+	}
+	if version < Sockets {
+		text += "; sockets with a path stay open"
 	}
 	return text
 }
