@@ -80,6 +80,9 @@ func (r *Redactor) Next(piece string) string {
 	return Redact(text[:cut], r.secrets)
 }
 
+// Held returns the length of the text that is held back.
+func (r *Redactor) Held() int { return len(r.held) }
+
 // End returns the text that is still held back. Call it once, after the last piece.
 func (r *Redactor) End() string {
 	rest := r.held

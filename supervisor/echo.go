@@ -3,24 +3,30 @@ package supervisor
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 
+	"golang.org/x/sys/unix"
+
+	"codeberg.org/johba/disinto/agents/plainfile"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
 
 // echo copies what a service with stdout = true prints from now on to the supervisor's stdout, each line with the
-// service's name, until stop is called. stop copies the rest.
-func (v *serviceRunner) echo(x *threads.Service) (stop func()) {
+// service's name, until stop is called. stop copies the rest. goesOn says that an earlier supervisor did that before:
+// the copy continues where that one stopped.
+func (v *serviceRunner) echo(x *threads.Service, goesOn bool) (stop func()) {
 	if !x.Stdout || v.stdout == nil || v.state.config() == nil { // without a configuration its secrets are unknown
 		return func() {}
 	}
 	log := control.Log{Path: ServiceLog(v.stateDir, x.Name)}
-	if info, err := os.Stat(log.Path); err == nil {
-		log.From = info.Size()
-	}
+	p := openPlace(log.Path)
+	log.From, log.Copied = p.begin(log.Path, goesOn), p.move
 	ctx, cancel := context.WithCancel(context.Background())
 	var copying sync.WaitGroup
 	v.background(&copying, "the output of service "+x.Name, func() {
@@ -32,7 +38,69 @@ func (v *serviceRunner) echo(x *threads.Service) (stop func()) {
 	return func() {
 		cancel()
 		copying.Wait()
+		p.close()
 	}
+}
+
+// place remembers how far a service's log was copied to stdout, in a file beside the log: a killed supervisor can
+// journal nothing. What was written may be in a queue, so the file lags behind by one piece of the log. The next
+// supervisor rather repeats lines than misses some.
+type place struct {
+	file  *os.File // nil if it cannot be opened: the next supervisor then begins at the end of the log
+	ino   uint64   // of the log
+	moved int64    // the newest offset
+}
+
+// openPlace opens the place of a log.
+func openPlace(log string) *place {
+	_ = os.MkdirAll(filepath.Dir(log), 0o700)
+	f, err := plainfile.Open(strings.TrimSuffix(log, ".log")+".copied", os.O_RDWR|os.O_CREATE)
+	if err != nil {
+		return new(place)
+	}
+	return &place{file: f}
+}
+
+// begin returns the offset at which the copy begins.
+func (p *place) begin(log string, goesOn bool) (from int64) {
+	var is unix.Stat_t
+	_ = unix.Stat(log, &is) // a missing log has no bytes yet
+	from = is.Size
+	if goesOn && p.file != nil {
+		var ino uint64
+		var at int64
+		if _, err := fmt.Fscan(io.NewSectionReader(p.file, 0, 64), &ino, &at); err == nil {
+			from = at
+			if ino != is.Ino { // the log was made anew meanwhile
+				from = 0
+			}
+		}
+	}
+	p.ino, p.moved = is.Ino, from
+	p.save()
+	return from
+}
+
+// move saves the place before this one.
+func (p *place) move(log *os.File, offset int64) {
+	p.save()
+	var is unix.Stat_t
+	if unix.Fstat(int(log.Fd()), &is) == nil {
+		p.ino, p.moved = is.Ino, offset
+	}
+}
+
+// save writes the place to its file. The text always has the same length.
+func (p *place) save() {
+	if p.file != nil {
+		_, _ = p.file.WriteAt(fmt.Appendf(nil, "%20d %20d\n", p.ino, p.moved), 0)
+	}
+}
+
+// close saves the place.
+func (p *place) close() {
+	p.save()
+	_ = p.file.Close() // of nil, too
 }
 
 // longLine is how long a line may get before its first part is written.

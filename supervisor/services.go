@@ -158,7 +158,7 @@ func (v *serviceRunner) serviceChanged() {
 // run id.
 func (v *serviceRunner) live(x *service) (run string, how services.Exit) {
 	def, _ := v.serving.present(x)
-	defer v.echo(&def)()
+	defer v.echo(&def, x.run != "")()
 	for ; ; v.serving.stepped(x) {
 		last := run
 		var out agents.Outcome

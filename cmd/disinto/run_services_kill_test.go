@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -60,4 +62,52 @@ needs = ["base", "migrate"]
 	}
 	r.signal(syscall.SIGTERM)
 	r.wait()
+}
+
+// What a service with stdout = true prints while no supervisor runs is copied by the next one, which continues where
+// the last one was killed. It may repeat a few lines.
+func TestServiceOutputOutlives(t *testing.T) {
+	t.Parallel()
+	state := t.TempDir()
+	path := serviceFile(t, state, `
+[services.loud]
+command = ["sh", "-c", "i=0; while :; do i=$((i+1)); echo line $i; sleep 0.02; done"]
+stdout = true
+`)
+	r := startDisinto(t, nil, "run", "--yes", "--config", path)
+	copied := func() (offset int) {
+		_, _ = fmt.Sscan(r.read(filepath.Join(state, "services", "loud", "log", "output.copied")), new(int), &offset)
+		return offset
+	}
+	status(t, state, "the service runs", isIn("ready", "loud"))
+	for range 2 {
+		begun := copied()
+		eventually(t, "some output was copied", func() bool { return copied() > begun })
+		old := r.supervisor()
+		if err := syscall.Kill(old, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "another supervisor runs", func() bool { now := r.supervisor(); return now != 0 && now != old })
+	}
+	begun := copied()
+	eventually(t, "the last supervisor copies", func() bool { return copied() > begun })
+	r.signal(syscall.SIGTERM)
+	if code := r.wait(); code != exitDone {
+		t.Errorf("got exit code %d, want 0", code)
+	}
+	log := strings.ReplaceAll("\n"+r.read(filepath.Join(state, "services", "loud", "log", "output.log")), "\n", "\nloud | ")
+	var got []string
+	seen := make(map[string]bool)
+	for line := range strings.Lines(r.read(r.stdout)) {
+		if line == "loud | line 1\n" && seen[line] {
+			t.Error("the copy began again")
+		}
+		if !seen[line] {
+			got = append(got, line)
+		}
+		seen[line] = true
+	}
+	if want := strings.TrimSuffix(strings.TrimPrefix(log, "\n"), "loud | "); strings.Join(got, "") != want {
+		t.Errorf("got stdout\n%s\nwant\n%s", strings.Join(got, ""), want)
+	}
 }

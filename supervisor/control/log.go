@@ -1,6 +1,7 @@
 package control
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,9 @@ import (
 // logRest is the time between two reads of a followed log.
 const logRest = 200 * time.Millisecond
 
+// longLine is how far the beginning of a line is searched for, in bytes.
+const longLine = 64 << 10
+
 // Log is the output of one session, or of a service.
 type Log struct {
 	RunID, Agent, Path string
@@ -24,6 +28,9 @@ type Log struct {
 	Began              time.Time // when the session was reserved
 	Lines              int       // number of last lines that Copy copies; 0 copies all
 	From               int64     // offset at which Copy begins, without Lines
+	// Copied is called after each piece with the file and the offset behind the last whole line of it that Copy has
+	// written. It may be nil.
+	Copied func(file *os.File, offset int64)
 }
 
 // Copy writes the log with its secrets hidden. It follows the log while live returns true, also when its file is made
@@ -83,6 +90,9 @@ func (c *copier) copy(ctx context.Context, follows bool) error {
 	if err == nil {
 		err = c.copyRedacted(ctx)
 	}
+	if err == nil && c.log.Copied != nil {
+		c.tellCopied()
+	}
 	if err != nil || !c.replaced() {
 		return err
 	}
@@ -90,6 +100,24 @@ func (c *copier) copy(ctx context.Context, follows bool) error {
 	c.file.Close()
 	c.file, c.log.Lines, c.log.From = nil, 0, 0
 	return c.copy(ctx, follows)
+}
+
+// tellCopied calls Copied. A line longer than longLine counts as whole.
+func (c *copier) tellCopied() {
+	at, err := c.file.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return
+	}
+	at -= int64(c.redactor.Held())
+	buf := make([]byte, min(max(at, 0), longLine))
+	n, _ := c.file.ReadAt(buf, at-int64(len(buf)))
+	switch i := bytes.LastIndexByte(buf[:n], '\n'); {
+	case i >= 0:
+		at -= int64(n - i - 1)
+	case n < longLine:
+		at -= int64(n)
+	}
+	c.log.Copied(c.file, at)
 }
 
 // replaced reports whether the log's name leads to another file by now.

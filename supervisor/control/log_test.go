@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -124,5 +125,33 @@ func TestLogFrom(t *testing.T) {
 	var out strings.Builder
 	if err := (&Log{Path: path, From: 4}).Copy(t.Context(), &out, none, nil); err != nil || out.String() != "new\n" {
 		t.Errorf("got %q, %v, want new", out.String(), err)
+	}
+}
+
+// Copied is told the end of the last whole line, without what the redactor still holds back.
+func TestLogCopied(t *testing.T) {
+	for text, want := range map[string]int64{
+		"":                               0,
+		"one":                            0,
+		"one\ntwo\nthr":                  8,
+		"one\nsecr":                      4,
+		"one\ntop secr":                  4,
+		"one\nsecretly\ntwo\n":           17,
+		strings.Repeat("x", longLine):    longLine,
+		"one\n" + "sec\ncon":             4, // the end may begin a secret of two lines
+		strings.Repeat("x", longLine-1):  0,
+		strings.Repeat("x\n", longLine):  2 * longLine,
+		strings.Repeat("x\n", 9) + "\nx": 19,
+	} {
+		path := filepath.Join(t.TempDir(), "log")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got := int64(-1)
+		log := Log{Path: path, Copied: func(_ *os.File, offset int64) { got = offset }}
+		secrets := func() []string { return []string{"secretly", "sec\nconceal"} }
+		if err := log.Copy(t.Context(), io.Discard, secrets, nil); err != nil || got != want {
+			t.Errorf("%.20q: got %d, %v, want %d", text, got, err, want)
+		}
 	}
 }
