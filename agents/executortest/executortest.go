@@ -82,6 +82,7 @@ var rules = []rule{
 	{"an unknown run is lost", false, false, unknown},
 	{"no session is kept if none was left", false, false, noneUnreported},
 	{"a session is left running, kept and resumed", true, false, unreported},
+	{"a session is left running, and resumed by the same supervisor", true, false, leftAndResumed},
 	{"a kept session can be ended", true, false, unreportedCancelled},
 	{"the outcome of a session that ends without a supervisor", true, false, unreportedEnd},
 	{"an outcome is reported again until it is forgotten", true, false, forgotten},

@@ -242,6 +242,24 @@ func unreported(b *bench) {
 	b.wantUnreported(job)
 }
 
+func leftAndResumed(b *bench) {
+	job := b.job(`echo x >>$T/starts; while ! test -e $T/end; do sleep 0.05; done; exit 6`)
+	for range 2 {
+		x, _ := b.begin(job)
+		x.end(agents.ErrDetached)
+		b.want(<-x.out, agents.Lost, "")
+		job = agents.Job{RunID: job.RunID, Instance: job.Instance}
+	}
+	b.wantUnreported(job, job.RunID)
+	x := b.runInBackground(b.exec, job)
+	b.touch("end")
+	o := <-x.out
+	b.want(o, agents.Failed, "exit status 6")
+	if o.ExitCode != 6 || b.read("starts") != "x" {
+		b.Errorf("got %+v and the starts %q, want exit code 6 and one start", o, b.read("starts"))
+	}
+}
+
 func unreportedCancelled(b *bench) {
 	job := b.job(`echo $$ >$T/pids; while :; do sleep 0.05; done`)
 	b.startDetached(job)

@@ -38,7 +38,7 @@ type Executor struct {
 
 	mu sync.Mutex
 	// The three tables are by run id, and disjoint.
-	adopted  map[string]*run // of an earlier supervisor, before Run
+	adopted  map[string]*run // of an earlier supervisor, or left running by Run, before the next Run
 	runs     map[string]*run // whose Run has not returned
 	reported map[string]*run // whose Run has returned the outcome, before Forget
 	shims    map[int]bool    // by process number: whether the program is restricted, or about to be
@@ -66,8 +66,8 @@ type Executor struct {
 // Spent and Hurry: it calls started if the program runs or ran, and continues the session. It is Lost if the program
 // was not ordered to start.
 //
-// With a Store, a session outlives this process: when ctx ends with agents.ErrDetached, Run leaves the session alone.
-// Its outcome stays with the shim until Forget, which has to be called after every Run; until then Run, also that of a
+// With a Store, a session outlives this process: when ctx ends with agents.ErrDetached, Run leaves the session alone, as
+// if an earlier supervisor had started it: another Run of it continues. Its outcome stays with the shim until Forget, which has to be called after every Run; until then Run, also that of a
 // later supervisor, returns the outcome again.
 func (e *Executor) Run(ctx context.Context, job agents.Job, started func(agents.Started)) agents.Outcome {
 	r, err := e.enter(job)
@@ -122,11 +122,18 @@ func (e *Executor) enter(job agents.Job) (*run, error) {
 	return r, nil
 }
 
-// leave removes a run whose Run returns.
+// leave removes a run whose Run returns, or keeps it for another Run if its session goes on.
 func (e *Executor) leave(r *run) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.runs, r.job.RunID)
+	if r.left {
+		r.left = false
+		if e.adopted == nil {
+			e.adopted = make(map[string]*run)
+		}
+		e.adopted[r.job.RunID] = r
+	}
 }
 
 // report lets a run that has an outcome wait for Forget, if it is kept.

@@ -114,6 +114,9 @@ func (s *testStore) next(t testing.TB, secrets ...string) *Executor {
 		for _, r := range s.last.reported {
 			r.link.close()
 		}
+		for _, r := range s.last.adopted {
+			r.link.close()
+		}
 		s.last.mu.Unlock()
 	}
 	// All shims have one heir, this process. So an executor must not take the shims of a parallel test for orphans of its

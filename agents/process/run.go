@@ -33,6 +33,7 @@ type run struct {
 	rules   landlock.Rules // of the sandbox
 
 	kept       bool      // there is a store, which has the shim and the memo
+	left       bool      // Run has returned, and the session goes on
 	remembered time.Time // when the memo was stored
 
 	shim  tree.ID // no process of the session is older
@@ -71,9 +72,10 @@ func (r *run) follow(ctx context.Context, started func(agents.Started)) (o agent
 	}()
 	how := r.watch(ctx, started)
 	if how == detached {
-		over = true
-		r.link.close()
-		r.cgroup.release()
+		over, r.left = true, true
+		if r.observed != nil {
+			r.earlier = r.observed.state()
+		}
 		return agents.Outcome{Result: agents.Lost, Reason: agents.ErrDetached.Error()}
 	}
 	if how == unstarted {
