@@ -33,7 +33,6 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	s.until, s.base = ctx, base
 	s.state.open(s.instance, ctx, base)
 	survivors, running := s.state.adopt(s.sessions.outlives), s.services.adopt()
-	s.tellCrash(len(survivors))
 	closeAPI, err := s.serve()
 	if err != nil {
 		return errors.Join(err, s.state.journal.Close())
@@ -46,7 +45,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		s.Ready()
 	}
 	here := s.keepersHere(ctx)
-	s.sessions.resumeAll(survivors)
+	s.tellCrash(s.sessions.resumeAll(survivors, here))
 	s.services.resumeAll(running)
 	if ctx.Err() == nil {
 		for _, k := range here {

@@ -82,14 +82,22 @@ func continued(o *ledger.Open, cfg *threads.Config, base context.Context, enviro
 	return x
 }
 
-// resumeAll waits for adopted sessions.
-func (rn *sessionRunner) resumeAll(list []*session) {
+// resumeAll waits for adopted sessions, and returns how many of them go on. Those on this machine that none of its
+// executors keeps have ended with an earlier init, or never began.
+func (rn *sessionRunner) resumeAll(list []*session, here []keeper) (goOn int) {
 	for _, x := range list {
+		if x.thread.Executor != "" || slices.ContainsFunc(here, func(k keeper) bool { return slices.Contains(k.runs, x.RunID) }) {
+			goOn++
+		}
 		rn.inSession(x, rn.resume)
 	}
-	if len(list) > 0 {
-		rn.log.Info(fmt.Sprintf("disinto continues %s that started before it", control.Count(len(list), "session")))
+	if goOn > 0 {
+		rn.log.Info(fmt.Sprintf("disinto continues %s that started before it", control.Count(goOn, "session")))
 	}
+	if lost := len(list) - goOn; lost > 0 {
+		rn.log.Warn(control.Count(lost, "session") + " of an earlier disinto did not outlive it")
+	}
+	return goOn
 }
 
 // tellCrash says in the status that the last supervisor died. The init has logged it.

@@ -182,6 +182,14 @@ func TestStatusWithoutAnswer(t *testing.T) {
 	if got := disinto(t.Context(), nil, "status", "--state", s.state); got.code != exitFailed {
 		t.Errorf("without an init: got %+v, want exit code 1", got)
 	}
+	next := s.start() // its sessions ended with the init
+	status(t, s.state, "a session runs again", working)
+	log := next.read(next.stderr)
+	if !strings.Contains(log, "1 session of an earlier disinto did not outlive it") || strings.Contains(log, "continues") {
+		t.Errorf("after the death of the init, the log says\n%s", log)
+	}
+	next.signal(syscall.SIGTERM)
+	next.wait()
 }
 
 // A version whose one process was init and supervisor asks without naming a protocol.
