@@ -183,6 +183,7 @@ func TestTermsWhileReplaced(t *testing.T) {
 		t.Run("worker "+itoa(w), func(t *testing.T) {
 			t.Parallel()
 			s := newSoak(t, 1, 1, "1000")
+			s.factory = "stop_grace = \"60s\"\n" // a busy machine may take longer than 7 s
 			for i := range n / workers {
 				r := s.start()
 				status(t, s.state, "a session runs", func(d *control.Document) bool {
