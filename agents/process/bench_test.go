@@ -83,7 +83,7 @@ func BenchmarkOrphans(b *testing.B) {
 	const orphans = 10_000
 	for b.Loop() {
 		b.StopTimer()
-		before := reaper.Orphans()
+		before := orphansOf(reaper)
 		var ready, release [2]int
 		if syscall.Pipe2(ready[:], syscall.O_CLOEXEC) != nil || syscall.Pipe2(release[:], syscall.O_CLOEXEC) != nil {
 			b.Fatal("cannot make pipes")
@@ -98,7 +98,7 @@ func BenchmarkOrphans(b *testing.B) {
 		_ = syscall.Close(ready[1])
 		b.StartTimer()
 		_ = syscall.Close(release[1])
-		for reaper.Orphans() < before+orphans {
+		for orphansOf(reaper) < before+orphans {
 			time.Sleep(time.Millisecond)
 		}
 		b.StopTimer()

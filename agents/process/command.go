@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"codeberg.org/johba/disinto/agents/process/pid1"
 )
 
 // commandGrace is the time from TERM to KILL when a short command's context ends. Git removes its lock files on TERM,
@@ -43,7 +45,7 @@ func (e *ExitError) Killed() bool {
 // killedStatus is the exit status of a shell whose command was ended by SIGKILL.
 const killedStatus = 128 + int(syscall.SIGKILL)
 
-func (e *ExitError) Error() string { return e.Name + ": " + describe(e.Status) }
+func (e *ExitError) Error() string { return e.Name + ": " + pid1.Describe(e.Status) }
 
 // Run runs a short command to its end. The error is an *ExitError if the command failed. If the context ended the
 // command, the error wraps the context's cause, and the command's process group gets TERM and, 2 s later, KILL. Run

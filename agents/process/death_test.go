@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/process/pid1"
 	"codeberg.org/johba/disinto/agents/process/tree"
 )
 
@@ -102,7 +103,7 @@ func TestSweepGoesByRunID(t *testing.T) {
 		t.Errorf("outcome %+v, want done", o)
 	}
 	if e := <-c.Exit(); e.Status.Signal() != syscall.SIGKILL {
-		t.Errorf("the process with the run id: %s, want killed by SIGKILL", describe(e.Status))
+		t.Errorf("the process with the run id: %s, want killed by SIGKILL", pid1.Describe(e.Status))
 	}
 	if p, err := tree.Find(other.PID); err != nil || p.Dead() {
 		t.Error("a process of a run whose id starts with the same text was ended too")
@@ -148,7 +149,7 @@ func TestShimThatSaysNothing(t *testing.T) {
 	c := marked(t, r.job.RunID)
 	r.abandon()
 	if e := <-c.Exit(); e.Status.Signal() != syscall.SIGKILL {
-		t.Errorf("the process that the shim had started: %s, want killed by SIGKILL", describe(e.Status))
+		t.Errorf("the process that the shim had started: %s, want killed by SIGKILL", pid1.Describe(e.Status))
 	}
 }
 
@@ -331,7 +332,7 @@ func TestEndStaleKillsFalseShims(t *testing.T) {
 		t.Fatal(err)
 	}
 	if e := <-c.Exit(); e.Status.Signal() != syscall.SIGKILL {
-		t.Errorf("the false shim: %s, want killed by SIGKILL", describe(e.Status))
+		t.Errorf("the false shim: %s, want killed by SIGKILL", pid1.Describe(e.Status))
 	}
 }
 
@@ -355,7 +356,7 @@ func TestEndStale(t *testing.T) {
 		t.Errorf("endStale = %d, %v, want at least 1 process", n, err)
 	}
 	if e := <-stale.Exit(); e.Status.Signal() != syscall.SIGKILL {
-		t.Errorf("the stale process: %s, want killed by SIGKILL", describe(e.Status))
+		t.Errorf("the stale process: %s, want killed by SIGKILL", pid1.Describe(e.Status))
 	}
 	for _, c := range []*Child{other, later} {
 		if p, err := tree.Find(c.PID); err != nil || p.Dead() {

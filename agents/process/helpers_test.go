@@ -146,7 +146,7 @@ func late([]string) int {
 		return 4
 	}
 	for range 10000 {
-		if r.Orphans() == 1 {
+		if orphansOf(r) == 1 {
 			return 0
 		}
 		time.Sleep(time.Millisecond)

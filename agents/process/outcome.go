@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/process/pid1"
 )
 
 // conclude ensures that no process of a session is left, and returns the session's outcome.
@@ -65,7 +66,7 @@ func (r *run) orphaned() agents.Outcome {
 		if killed := exited("", exit.Status); killed.Signal == "SIGKILL" {
 			o.Result, o.ExitCode, o.Signal = killed.Result, killed.ExitCode, killed.Signal
 		}
-		o.Reason += ", " + describe(exit.Status)
+		o.Reason += ", " + pid1.Describe(exit.Status)
 		o.CPU = time.Duration(exit.Usage.Utime.Nano() + exit.Usage.Stime.Nano())
 		o.MaxRSS = exit.Usage.Maxrss << 10
 	case <-time.After(exitPatience): // nobody tells
@@ -95,29 +96,13 @@ func endedBy(v verdict, o, said agents.Outcome) agents.Outcome {
 	return o
 }
 
-// describe describes how a process ended.
-func describe(ws syscall.WaitStatus) string {
-	if ws.Signaled() {
-		return "killed by " + signalName(ws.Signal())
-	}
-	return fmt.Sprintf("exit status %d", ws.ExitStatus())
-}
-
-// signalName returns a name such as SIGKILL, or the number of a real-time signal.
-func signalName(s syscall.Signal) string {
-	if name := unix.SignalName(s); name != "" {
-		return name
-	}
-	return fmt.Sprintf("signal %d", int(s))
-}
-
 // exited is the outcome by the exit status alone. The exit status does not show the result of the work: 0 is Done
 // until the supervisor has queried the forge.
 func exited(program string, ws syscall.WaitStatus) agents.Outcome {
-	o := agents.Outcome{Result: agents.Failed, ExitCode: ws.ExitStatus(), Reason: program + ": " + describe(ws)}
+	o := agents.Outcome{Result: agents.Failed, ExitCode: ws.ExitStatus(), Reason: program + ": " + pid1.Describe(ws)}
 	switch {
 	case ws.Signaled():
-		o.ExitCode, o.Signal = -1, signalName(ws.Signal())
+		o.ExitCode, o.Signal = -1, pid1.SignalName(ws.Signal())
 	case ws.ExitStatus() == 0:
 		o.Result, o.Reason = agents.Done, ""
 	case ws.ExitStatus() == 126:

@@ -427,9 +427,9 @@ func reaperStorm([]string) int {
 			lost++
 		}
 	}
-	for r.Orphans() < int64(orphans) && time.Since(begin) < 20*time.Second {
+	for orphansOf(r) < int64(orphans) && time.Since(begin) < 20*time.Second {
 		time.Sleep(200 * time.Microsecond)
 	}
-	fmt.Println(int64(time.Since(begin)), int64(orphans)-r.Orphans(), lost)
+	fmt.Println(int64(time.Since(begin)), int64(orphans)-orphansOf(r), lost)
 	return 0
 }

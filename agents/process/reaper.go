@@ -87,13 +87,6 @@ func NewChildReaper() (*Reaper, error) {
 	return r, nil
 }
 
-// Orphans returns the number of processes reaped so far that this process did not start.
-func (r *Reaper) Orphans() int64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.orphans
-}
-
 // Reaped returns the numbers of processes reaped so far: children that it started, and orphans.
 func (r *Reaper) Reaped() (started, orphans int64) {
 	r.mu.Lock()

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"codeberg.org/johba/disinto/agents/process/pid1"
 )
 
 // spawn starts a shell through the reaper.
@@ -24,7 +26,7 @@ func spawn(t testing.TB, script string, files ...uintptr) *Child {
 func TestReaperKeepsStatusesApartFromOrphans(t *testing.T) {
 	const orphans = 100
 	children, nurseries := storm(200, 40), storm(5, 1)
-	before := reaper.Orphans()
+	before := orphansOf(reaper)
 	var wg sync.WaitGroup
 	for range nurseries {
 		wg.Go(func() {
@@ -36,13 +38,13 @@ func TestReaperKeepsStatusesApartFromOrphans(t *testing.T) {
 		wg.Go(func() {
 			c := spawn(t, fmt.Sprintf("exit %d", i))
 			if e := <-c.Exit(); e.Status.ExitStatus() != i {
-				t.Errorf("child %d: %s, want its number as status", i, describe(e.Status))
+				t.Errorf("child %d: %s, want its number as status", i, pid1.Describe(e.Status))
 			}
 		})
 	}
 	wg.Wait()
-	eventually(t, "all orphans are reaped", func() bool { return reaper.Orphans() >= before+int64(nurseries*orphans) })
-	if got := reaper.Orphans() - before; got != int64(nurseries*orphans) {
+	eventually(t, "all orphans are reaped", func() bool { return orphansOf(reaper) >= before+int64(nurseries*orphans) })
+	if got := orphansOf(reaper) - before; got != int64(nurseries*orphans) {
 		t.Errorf("%d orphans, want %d: our own children must not count", got, nurseries*orphans)
 	}
 }
@@ -50,7 +52,7 @@ func TestReaperKeepsStatusesApartFromOrphans(t *testing.T) {
 func TestReaperReportsSignalsAndUsage(t *testing.T) {
 	e := <-spawn(t, "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; kill -9 $$").Exit()
 	if !e.Status.Signaled() || e.Status.Signal() != syscall.SIGKILL {
-		t.Errorf("status: %s, want killed by SIGKILL", describe(e.Status))
+		t.Errorf("status: %s, want killed by SIGKILL", pid1.Describe(e.Status))
 	}
 	if e.Usage.Utime.Nano()+e.Usage.Stime.Nano() == 0 || e.Usage.Maxrss == 0 {
 		t.Errorf("usage is empty: %+v", e.Usage)
@@ -73,16 +75,16 @@ func TestReaperKeepsEarlyEnds(t *testing.T) {
 		_, ok := r.early[pid]
 		return ok
 	})
-	before := r.Orphans()
+	before := orphansOf(r)
 	c := &Child{PID: pid, exit: make(chan Exit, 1)}
 	r.mu.Lock()
 	r.starting--
 	r.adoptLocked(c)
 	r.mu.Unlock()
 	if e := <-c.Exit(); e.Status.ExitStatus() != 9 {
-		t.Errorf("status: %s, want 9", describe(e.Status))
+		t.Errorf("status: %s, want 9", pid1.Describe(e.Status))
 	}
-	if got := r.Orphans() - before; got != -1 {
+	if got := orphansOf(r) - before; got != -1 {
 		t.Errorf("the number of orphans changed by %+d, want -1: the child is not an orphan", got)
 	}
 }
@@ -105,7 +107,7 @@ func TestReaperTellsNumbersApart(t *testing.T) {
 		t.Fatal(err)
 	}
 	if e := <-c.Exit(); e.Status.Signal() != syscall.SIGKILL {
-		t.Errorf("status: %s, want that of the child", describe(e.Status))
+		t.Errorf("status: %s, want that of the child", pid1.Describe(e.Status))
 	}
 }
 
@@ -151,7 +153,7 @@ func TestExhausted(t *testing.T) {
 	}
 	c := asNobody(t, helperCommand("exhaust", dir))
 	if e := <-c.Exit(); e.Status != 0 {
-		t.Errorf("helper: %s, want exit status 0", describe(e.Status))
+		t.Errorf("helper: %s, want exit status 0", pid1.Describe(e.Status))
 	}
 }
 
@@ -245,6 +247,12 @@ func TestReaperOutlivesPanics(t *testing.T) {
 	}
 	eventually(t, "the doomed child is reaped", func() bool { return !reaper.isOwn(doomed.PID) })
 	if e := <-spawn(t, "exit 3").Exit(); e.Status.ExitStatus() != 3 {
-		t.Errorf("the next child: %s, want exit status 3", describe(e.Status))
+		t.Errorf("the next child: %s, want exit status 3", pid1.Describe(e.Status))
 	}
+}
+
+// orphansOf returns the number of orphans that a reaper has reaped.
+func orphansOf(r *Reaper) int64 {
+	_, orphans := r.Reaped()
+	return orphans
 }

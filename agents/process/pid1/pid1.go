@@ -59,12 +59,11 @@ func init() {
 // full is lost, so the channel has room for each kind more than once.
 var Signals = make(chan os.Signal, 16)
 
-// Answered are the signals that a supervisor answers.
-var Answered = []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2}
-
 // Notify catches the signals that a supervisor without an init answers. It is idempotent. As PID 1 this package calls
 // it itself: until then Go's own handler lets a TERM end a program.
-func Notify() { signal.Notify(Signals, Answered...) }
+func Notify() {
+	signal.Notify(Signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
+}
 
 // Become replaces this program by disinto exec with these options, in the same process. It returns only on an error.
 func Become(o Options) error {

@@ -88,14 +88,14 @@ func (k *keeper) supervisorEnded() {
 	k.link, k.out, k.closed = -1, nil, nil
 	trial := k.trial
 	k.died(time.Now(), k.status == 0, upgrade)
-	k.why = describe(k.status)
+	k.why = Describe(k.status)
 	switch {
 	case upgrade:
 		k.program, k.why = k.next, ""
 		k.next = -1
 	case k.leaves():
 	default:
-		words := "the supervisor ended, " + describe(k.status) + "; it is started again"
+		words := "the supervisor ended, " + Describe(k.status) + "; it is started again"
 		if rest := k.rest(); rest > 0 {
 			words += " in " + rest.String()
 		}
@@ -164,13 +164,18 @@ func (k *keeper) killAll(code int) int {
 	return code
 }
 
-// describe says how a process ended.
-func describe(ws syscall.WaitStatus) string {
+// Describe says how a process ended, such as "killed by SIGKILL" or "exit status 3".
+func Describe(ws syscall.WaitStatus) string {
 	if ws.Signaled() {
-		if n := int(ws.Signal()); n <= len(signalNames) {
-			return "killed by SIG" + signalNames[n-1]
-		}
-		return "killed by signal " + strconv.Itoa(int(ws.Signal()))
+		return "killed by " + SignalName(ws.Signal())
 	}
 	return "exit status " + strconv.Itoa(ws.ExitStatus())
+}
+
+// SignalName returns a name such as SIGKILL, or "signal 34" for a real-time signal.
+func SignalName(s syscall.Signal) string {
+	if n := int(s); n <= len(signalNames) {
+		return "SIG" + signalNames[n-1]
+	}
+	return "signal " + number(s)
 }
