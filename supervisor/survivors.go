@@ -86,7 +86,8 @@ func continued(o *ledger.Open, cfg *threads.Config, base context.Context, enviro
 // executors keeps have ended with an earlier init, or never began.
 func (rn *sessionRunner) resumeAll(list []*session, here []keeper) (goOn int) {
 	for _, x := range list {
-		if x.thread.Executor != "" || slices.ContainsFunc(here, func(k keeper) bool { return slices.Contains(k.runs, x.RunID) }) {
+		keeps := func(k keeper) bool { return slices.Contains(k.runs, x.RunID) }
+		if x.thread.Executor != "" || slices.ContainsFunc(here, keeps) {
 			goOn++
 		}
 		rn.inSession(x, rn.resume)

@@ -66,9 +66,10 @@ type Executor struct {
 // Spent and Hurry: it calls started if the program runs or ran, and continues the session. It is Lost if the program
 // was not ordered to start.
 //
-// With a Store, a session outlives this process: when ctx ends with agents.ErrDetached, Run leaves the session alone, as
-// if an earlier supervisor had started it: another Run of it continues. Its outcome stays with the shim until Forget, which has to be called after every Run; until then Run, also that of a
-// later supervisor, returns the outcome again.
+// With a Store, a session outlives this process: when ctx ends with agents.ErrDetached, Run leaves the session alone,
+// as if an earlier supervisor had started it: another Run of it continues. Its outcome stays with the shim until
+// Forget, which has to be called after every Run; until then Run, also that of a later supervisor, returns the outcome
+// again.
 func (e *Executor) Run(ctx context.Context, job agents.Job, started func(agents.Started)) agents.Outcome {
 	r, err := e.enter(job)
 	if err != nil {

@@ -95,7 +95,8 @@ stdout = true
 	if code := r.wait(); code != exitDone {
 		t.Errorf("got exit code %d, want 0", code)
 	}
-	log := strings.ReplaceAll("\n"+r.read(filepath.Join(state, "services", "loud", "log", "output.log")), "\n", "\nloud | ")
+	printed := r.read(filepath.Join(state, "services", "loud", "log", "output.log"))
+	log := strings.ReplaceAll("\n"+printed, "\n", "\nloud | ")
 	var got []string
 	seen := make(map[string]bool)
 	for line := range strings.Lines(r.read(r.stdout)) {
