@@ -58,7 +58,8 @@ func needsHumanComment(c *chore) comment {
 	return comment{
 		fmt.Sprintf("rounds-%d-%s", c.ref.Number, cmp.Or(fmt.Sprintf("%.12s", c.mark.Item.HeadSHA), refKey(why.Refs))),
 		fmt.Sprintf("This goes in circles: %s. A person should look at it.\n\n"+
-			"To have agents go on, remove the label `needs-human`.", why.Text()),
+			"To have agents go on, comment `/disinto retry`. Removing the label `needs-human` is not enough, because agents "+
+			"can do that, too.", why.Text()),
 	}
 }
 
@@ -88,6 +89,8 @@ func toldComment(c *chore) comment {
 		return strayComment(c)
 	case threads.TooBigToReview:
 		return unshownComment(c)
+	case threads.Unasked, threads.NotLast:
+		return unworkedComment(c)
 	}
 	return circleComment(c)
 }
@@ -110,6 +113,24 @@ func unshownComment(c *chore) comment {
 		fmt.Sprintf("too-big-%.12s", c.mark.Item.HeadSHA),
 		"An agent reviewed this and asked for no change, but was not shown all of it:\n\n" + fence(c.mark.Reason.Note) +
 			"\n\nSo it is merged only after a person has looked at that, and approved it. A new push is reviewed again.",
+	}
+}
+
+// unworkedComment says that no agent works on a pull request of an agent, and what a person can do.
+func unworkedComment(c *chore) comment {
+	why := c.mark.Reason
+	if why.Code == threads.NotLast {
+		return comment{
+			"not-last",
+			mention(c.ref.Repo, why.Refs) + " was handed in later for the same issue, and agents work on the last one " +
+				"only.\n\nTo have this one reviewed, close the other, or label this one `review`. Otherwise, please close this.",
+		}
+	}
+	return comment{
+		"unasked",
+		"An agent opened this outside a session on an issue that this closes, so no agent works on it.\n\n" +
+			"To have it reviewed, label it `review`, or review it. If it belongs to an issue on which that agent worked, name " +
+			"the issue in the text, as in `Fixes #12`.",
 	}
 }
 

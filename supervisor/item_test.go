@@ -360,7 +360,7 @@ func TestRetryRounds(t *testing.T) {
 		w.Config.Forge.MaxReviewRounds = 2
 		w.Exec.Script = func(job agents.Job, n int) simtest.Script {
 			s := w.Work(job, n)
-			if job.Kind == agents.KindReview && n <= 5 {
+			if job.Kind == agents.KindReview && n <= 4 {
 				s.Do = func() { w.Forge.Review(job.Number, job.Agent, forge.ChangesRequested) }
 			}
 			return s

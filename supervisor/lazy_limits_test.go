@@ -135,7 +135,7 @@ func TestC6_HangingBackend(t *testing.T) {
 		w.Forge.Issue("two")
 		sling(t, l, `{"ref":"1"}`)
 		sling(t, l, `{"ref":"2"}`)
-		pull := w.Forge.Open(w.Forge.Issue("three"), "dev-coder")
+		pull := wanted(w, w.Forge.Open(w.Forge.Issue("three"), "dev-coder"))
 		began := time.Now()
 		r := sling(t, l, `{"ref":"3"}`)
 		if r.Code != threads.HasPull {
@@ -196,6 +196,12 @@ func TestD5_NoInterleave(t *testing.T) {
 	})
 }
 
+// wanted labels a pull request that no session opened, so that agents review it.
+func wanted(w *simtest.World, pull int64) int64 {
+	w.Forge.EditPull(pull, func(p *forge.Pull) { p.Labels = append(p.Labels, forge.LabelReview) })
+	return pull
+}
+
 // No agent reviews its own work, even if it is the only free one.
 func TestD6_AuthorNeverReviews(t *testing.T) {
 	quiet(t, func(w *simtest.World) {
@@ -222,7 +228,7 @@ func TestD6_AuthorNeverReviews(t *testing.T) {
 		next.Threads = slices.Clone(next.Threads)
 		next.Threads[0].Agents = []string{author}
 		l.Reload(&next, nil)
-		pull := w.Forge.Open(w.Forge.Issue("two"), author)
+		pull := wanted(w, w.Forge.Open(w.Forge.Issue("two"), author))
 		time.Sleep(5 * time.Hour)
 		if got := held(l); !strings.Contains(got, fmt.Sprintf("#%d own-work", pull)) ||
 			len(w.Exec.RunsOf(agents.KindReview, pull)) > 0 {

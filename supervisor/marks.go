@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/journal"
 	"codeberg.org/johba/disinto/threads"
@@ -49,7 +48,7 @@ func (k *clerk) markBlocked(c *chore) error {
 
 func (k *clerk) markNeedsHuman(c *chore) error {
 	err := k.askPerson(c, forge.LabelNeedsHuman, needsHumanComment(c))
-	if c.mark.Reason.Code == threads.BlockerCancelled {
+	if code := c.mark.Reason.Code; code == threads.BlockerCancelled || code == threads.TooManyRounds {
 		told := toldOf(c)
 		told.Why = c.mark.Reason.Text()
 		return k.recordAfter(err, ledger.Record{Told: told})
@@ -84,19 +83,12 @@ func toldOf(c *chore) *ledger.Told {
 	return &ledger.Told{Ref: ledger.Ref(c.ref), Key: c.mark.Reason.Key()}
 }
 
-// handedOf returns the record of an item's hand-over to a person. What it counts does not count again when the person
-// sends the item back.
+// handedOf returns the record of an item's hand-over to a person. Usage that it counts does not count again when the
+// person sends the item back.
 func handedOf(c *chore) *ledger.Handed {
 	h := &ledger.Handed{Ref: ledger.Ref(c.ref), Why: c.mark.Reason.Text()}
 	if c.mark.Reason.Code == threads.OverLimit {
 		h.Used = ledger.Ref(c.mark.Item.Chain)
-	}
-	if c.mark.Reason.Code == threads.TooManyRounds {
-		if c.mark.Item.Cause == threads.CauseCI {
-			h.Fixes = true
-		} else if c.mark.Item.Kind != agents.KindReview { // the limit does not count reviews
-			h.Rounds = c.mark.Reason.Count
-		}
 	}
 	return h
 }

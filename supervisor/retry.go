@@ -71,6 +71,12 @@ func (cm *commands) forgive(report *control.Report, t *target, items []forge.Ref
 		said.Retry.Refs = append(said.Retry.Refs, ledger.Ref(item))
 	}
 	config, retried := cm.state.config(), cm.state.chain(t.Ref).Retried
+	cm.view(func(snap threads.Snapshot) {
+		login := snap.OpenerOf(t.chain, snap.Facts.Pull(t.Ref))
+		if said.Retry.Opener = login; snap.OpenedBy(login) >= config.Forge.MaxSessionsDay {
+			report.Add("daily limit of %s starts again", login)
+		}
+	})
 	for _, item := range items {
 		cm.reportForgotten(report, item, said.At)
 	}
@@ -90,7 +96,8 @@ func (cm *commands) forgive(report *control.Report, t *target, items []forge.Ref
 
 // reportForgotten reports the history that a retry clears from an item.
 func (cm *commands) reportForgotten(report *control.Report, item forge.Ref, now time.Time) {
-	chain, rests := cm.state.chain(item), cm.state.rests(item, now)
+	chain, rests, toll := cm.state.chain(item), cm.state.rests(item, now), cm.state.toll(item)
+	limits := &cm.state.config().Forge
 	failures := 0
 	for _, a := range chain.Attempts {
 		failures += a.Count
@@ -107,10 +114,14 @@ func (cm *commands) reportForgotten(report *control.Report, item forge.Ref, now 
 	}{
 		{rests, "cool-down ended"},
 		{chain.HasRefusal(), "refusal forgotten"},
-		{chain.Asked+chain.Conflicts > 0 || cm.hasRounds(item, chain.Retried), "review rounds forgotten"},
-		{chain.CIFixes > 0, "CI fixes forgotten"},
+		{
+			toll.Rounds > 0 || toll.Reviews >= limits.MaxReviews() || cm.hasRounds(item, chain.Retried),
+			"review rounds forgotten",
+		},
+		{toll.CIFixes > 0, "CI fixes forgotten"},
+		{toll.Sessions >= limits.MaxSessions(), "limit of sessions starts again"},
 	} {
-		if one.held {
+		if one.held && !slices.Contains(report.Did, one.words) { // an issue and its pull request share rounds
 			report.Add("%s", one.words)
 		}
 	}

@@ -302,6 +302,13 @@ func (st *state) chain(item forge.Ref) threads.ChainHistory {
 	return c
 }
 
+// toll returns the count of a chain.
+func (st *state) toll(chain forge.Ref) threads.Toll {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.ledger.Toll(chain)
+}
+
 // past returns the sessions that ran and ended, oldest first.
 func (st *state) past() []ledger.Past {
 	st.mu.Lock()

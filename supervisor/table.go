@@ -303,7 +303,8 @@ func startOf(x *session) ledger.Record {
 		Run: x.RunID, Thread: x.Thread, Slot: x.Slot, Sticky: !x.thread.Overlap, Agent: x.Agent, Login: x.agent.Login,
 		Role: x.Role, Item: ledger.KeyOf(x.Item.Key()), Chain: ledger.Ref(x.Item.Chain), Cause: x.Item.Cause,
 		Attempt: x.Attempt, Rung: x.Rung,
-		PassedOver: ledger.KeyOf(x.over), Author: x.Item.Author, Ready: x.ready, Priority: x.Item.Priority, Skills: x.skills,
+		PassedOver: ledger.KeyOf(x.over), Author: x.Item.Author, Opener: x.Item.Opener,
+		Ready: x.ready, Priority: x.Item.Priority, Skills: x.skills,
 		Pinned: x.pinned, Model: x.agent.Model, Executor: x.thread.Executor,
 	}}
 }

@@ -87,7 +87,7 @@ func largeFactory(full bool) Snapshot {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	cfg := &Config{Forge: Forge{
 		Repos: []string{"o/r"}, MergeAuto: true, MaxUnreviewed: 1000, MaxReviewRounds: 5,
-		MaxCIFixes: 3, MaxReviewsHour: 6,
+		MaxCIFixes: 3, MaxReviewsHour: 6, MaxSessionsDay: 100,
 	}}
 	cfg.Roles = []agents.Role{
 		{Name: "dev", On: agents.OnIssue, Command: []string{"dev"}},

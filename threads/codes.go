@@ -39,6 +39,8 @@ const (
 	NotOurs           Code = "not-ours"
 	PeopleReview      Code = "people-review"
 	Uninvited         Code = "uninvited"
+	Unasked           Code = "unasked"
+	NotLast           Code = "not-last"
 	MergeManual       Code = "merge-manual"
 	HumanObjects      Code = "human-objects"
 	MergeRefused      Code = "merge-refused"
@@ -52,6 +54,7 @@ const (
 	HasSession        Code = "running"
 	ChainBusy         Code = "chain-busy"
 	ReviewLimit       Code = "review-limit"
+	OpenerLimit       Code = "opener-limit"
 	Unreviewed        Code = "unreviewed"
 	Refused           Code = "refused"
 	PushRefused       Code = "push-refused"
@@ -264,6 +267,12 @@ var codeDocs = []CodeDoc{
 		"there is no review agent, so people review", "review it, or hire a review agent"),
 	doc(Uninvited, Blocked, ByPerson, "not labelled review, and {note} may not write here",
 		"its author has no write access, and no person has asked for a review", "label it `review`, or review it"),
+	doc(Unasked, Blocked, ByPerson, "{note} opened it outside a session on its issue, and no person asked for it",
+		"an agent opened the pull request, and neither worked on its issue in a session nor has scheduled work",
+		"label it `review`, review it, or close it"),
+	doc(NotLast, Blocked, ByItself, "{refs} was handed in later for the same issue",
+		"of the open pull requests of our agents for one issue, agents work only on the one handed in last",
+		"close the other one, or label this one `review`"),
 	doc(MergeManual, Blocked, ByPerson, "approved, people merge",
 		"it is approved, and merge is set to manual", "merge it"),
 	doc(HumanObjects, Blocked, ByPerson, "changes requested by {note}",
@@ -280,7 +289,8 @@ var codeDocs = []CodeDoc{
 	doc(MergeQueued, Blocked, ByItself, "merged after {refs}",
 		"another pull request of the repository is merged first", ""),
 	doc(TooManyRounds, Failed, ByItself, "{note} {count} times, needs a person",
-		"the limit of rounds, reviews or CI fixes is reached", "look at it, then `disinto retry REF`"),
+		"the limit of rounds, reviews, CI fixes or sessions of an issue and its pull requests is reached",
+		"look at it, then `disinto retry REF`; removing `needs-human` resets nothing"),
 	doc(NotDue, Blocked, ByItself, "next run {time}", "its next run is later", ""),
 	doc(GaveUp, Failed, ByItself, "gave up after {count} attempts", "its attempts are used up", "`disinto retry REF`"),
 	doc(CoolDown, Ready, ByItself, "{failed}next try {time}{why}",
@@ -290,6 +300,9 @@ var codeDocs = []CodeDoc{
 		"a session on the same issue or pull request has to end first", ""),
 	doc(ReviewLimit, Ready, ByItself, "pull requests of {note} had {count} of {limit} reviews an hour{until}",
 		"its author's pull requests were reviewed often within the last hour", "raise `max_reviews_per_hour`"),
+	doc(OpenerLimit, Ready, ByItself, "what {note} opened had {count} of {limit} sessions today{until}",
+		"the issues and pull requests that one agent or stranger opened had many sessions today (UTC)",
+		"raise `max_sessions_per_day`, or `disinto retry REF`"),
 	doc(Refused, Failed, ByItself, "refused: {note}",
 		"an agent refused it", "answer the agent's comment, then remove `needs-human`"),
 	doc(PushRefused, Failed, ByItself, "{note}",

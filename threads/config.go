@@ -59,6 +59,7 @@ type Forge struct {
 	MaxReviewRounds int      // requests for changes and conflicts of one pull request before needs-human
 	MaxCIFixes      int      // sessions spent on red CI of one pull request before needs-human
 	MaxReviewsHour  int      // reviews an hour of the pull requests of one person
+	MaxSessionsDay  int      // sessions a day on what one agent or stranger opened
 	WebhookSecret   agents.Secret
 }
 

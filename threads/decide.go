@@ -135,6 +135,7 @@ func (d *decision) start() {
 	}
 	p := d.newPlacer(d.classes)
 	for got := p.next(); got.work != nil; got = p.next() {
+		got.work.Opener = d.OpenerOf(got.work.Chain, got.work.pull)
 		s := Start{
 			Item: got.work.Item, Thread: got.thread.Name, Slot: got.slot, Agent: got.cand.agent.Name,
 			Role: got.cand.role.Name, Attempt: d.attempt(got.work), PassedOver: p.passedOver(&got),
@@ -151,6 +152,7 @@ func (d *decision) occupy(got *placement, s Start) {
 	session := s.session()
 	d.byAgent[s.Agent] = session
 	d.countReview(session)
+	d.countOpened(session)
 	d.attend(session)
 	got.work.taken = true
 	got.cand.agent.work(s.Item.Ref)
@@ -171,7 +173,7 @@ func (d *decision) hold() {
 			continue
 		}
 		if w.Reason == nil && len(d.plan.Starts) > 0 {
-			w.Reason = cmp.Or(chainBusy(d.view, w), reviewLimit(d.view, w)) // a start may have taken what it needs
+			w.Reason = d.takenMeanwhile(w)
 		}
 		if w.Reason == nil {
 			w.Reason = w.class.why
@@ -179,6 +181,11 @@ func (d *decision) hold() {
 		w.Kind = asShown(w.Kind)
 		d.plan.Holds = append(d.plan.Holds, &w.Hold)
 	}
+}
+
+// takenMeanwhile returns why an item that no rule objected to cannot start after the other starts of this plan.
+func (v *view) takenMeanwhile(w *work) *Reason {
+	return cmp.Or(chainBusy(v, w), sessionsLeft(v, w), reviewLimit(v, w), openerLimit(v, w))
 }
 
 // asShown is the kind of work as users see it: an approved pull request is still in review.

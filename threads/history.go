@@ -21,6 +21,9 @@ type History struct {
 	Agents  map[string]*AgentHistory
 	Threads map[string]*ThreadHistory
 	Authors map[string]*AuthorHistory // by account: people whose pull requests were reviewed within the last hour
+	Tolls   map[forge.Ref]*Toll       // by chain, also of closed issues
+	Opened  map[string]*OpenedDay     // by account: agents and strangers
+	Listens map[string]time.Time      // by repository: when we first read it, by the forge's clock
 	Slots   map[SlotKey]Warm          // residents of sticky slots
 	// Paused has the time at which a person paused a thread, an agent or everything.
 	Paused map[Pause]time.Time
@@ -38,6 +41,9 @@ func NewHistory() History {
 		Agents:  make(map[string]*AgentHistory),
 		Threads: make(map[string]*ThreadHistory),
 		Authors: make(map[string]*AuthorHistory),
+		Tolls:   make(map[forge.Ref]*Toll),
+		Opened:  make(map[string]*OpenedDay),
+		Listens: make(map[string]time.Time),
 		Slots:   make(map[SlotKey]Warm),
 		Paused:  make(map[Pause]time.Time),
 		Touched: make(map[forge.Ref]time.Time),
@@ -92,12 +98,8 @@ type ChainHistory struct {
 	Writers []string `json:"writers,omitempty"`
 	// LastWriter is the one of Writers that wrote last; empty if that is the last of them. See Finisher.
 	LastWriter string `json:"last_writer,omitempty"`
-	CIFixes    int    `json:"ci_fixes,omitempty"` // rework sessions started for red CI of a pull request
-	// Conflicts counts the sessions that resolved a conflict of a pull request, and Reviews those that reviewed it,
-	// since a person last looked at it. A session that burnt an attempt does not count.
-	Conflicts int `json:"conflicts,omitempty"`
-	Reviews   int `json:"reviews,omitempty"`
-	// Asked counts the rounds of a pull request that a person has seen and sent back. The limit of rounds ignores them.
+	// Asked counts the rounds of a pull request that a person has sent back. The limit of rounds ignores them. Only
+	// journals of older versions have it: a person now says retry.
 	Asked int `json:"asked,omitempty"`
 	// Failures counts the attempts that writing sessions burnt since the last retry, and Rung is the highest rung of a
 	// ladder that the chain reached in that time; see Config.Ladder.

@@ -247,7 +247,7 @@ func (p *placer) anyFree(c *class, t *threadState) bool {
 }
 
 func (p *placer) open(w *work) bool {
-	return !w.taken && p.intruder(w) == nil && reviewLimit(p.view, w) == nil
+	return !w.taken && p.takenMeanwhile(w) == nil
 }
 
 // eachWarm calls use with the items that continue a conversation in a free slot or in the memory of a sticky thread,

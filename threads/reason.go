@@ -164,8 +164,12 @@ func (r *Reason) free() string {
 }
 
 // Key identifies the reason among those that were commented, by its code and references. The other operands may change
-// while the reason stays the same.
+// while the reason stays the same. It is also the same whichever pull request was handed in last: an agent that opens
+// forty, one after the other, must not make us comment on each of the earlier ones forty times.
 func (r *Reason) Key() string {
+	if r.Code == NotLast {
+		return string(r.Code)
+	}
 	refs := slices.Clone(r.Refs)
 	slices.SortFunc(refs, forge.Ref.Compare)
 	return string(r.Code) + " " + join(slices.Compact(refs), " ")

@@ -229,23 +229,34 @@ var endRules = []endRule{
 	{"refused by an agent", ActNeedsHuman, false, true, refused},
 	{"out of money", ActNeedsHuman, false, false, outOfMoney},
 	{"asked or planned by an agent", ActAsk, false, true, asks},
-	{"out of rounds", ActNeedsHuman, false, false, outOfRounds},
+	{"out of rounds", ActNeedsHuman, true, false, outOfRounds},
 	{"out of attempts", ActBlocked, false, true, gaveUp},
 	{"waits for cancelled work", ActNeedsHuman, true, false, orphaned},
 	{"its issue is closed", ActTell, true, false, unwantedPull},
 	{"goes to another branch", ActTell, true, false, strayPull},
 	{"too big to review", ActTell, true, false, bigPull},
+	{"not handed in last by a session", ActTell, true, false, unworkedPull},
 	{"waits for itself", ActTell, true, false, circular},
 }
 
 func outOfRounds(v *view, w *work) *Reason {
-	if w.issue != nil {
-		return closedAgain(v, w)
-	}
-	if !w.stage.own {
+	switch {
+	case w.issue != nil && (notBacklog(v, w) != nil || hasPull(v, w) != nil): // the pull request gets the label
+		return nil
+	case w.pull != nil && (!w.stage.own || v.unwork(w.pull, w.stage) != nil):
+		return nil
+	case len(w.sessions) > 0 && tooManyRounds(v, w) == nil: // the last session may be all that is needed
 		return nil
 	}
-	return tooManyRounds(v, w)
+	return roundsLeft(v, w)
+}
+
+// unworkedPull returns nil if an earlier rule has a reason: see strayPull.
+func unworkedPull(v *view, w *work) *Reason {
+	if w.pull == nil || superseded(v, w) != nil || strayBase(v, w) != nil {
+		return nil
+	}
+	return v.unwork(w.pull, w.stage)
 }
 
 func unwantedPull(v *view, w *work) *Reason {

@@ -1,46 +1,68 @@
 package threads
 
 import (
+	"cmp"
+
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 )
 
-// tooManyRounds holds a pull request on which agents go in circles. A standing request for changes counts at once,
-// another round when it is over. Reviews of our own pull requests are bounded too: the head may move, and verdicts
-// may be dismissed, without any rework.
+// roundsLeft holds an issue or a pull request on which agents go in circles, or on which they had so many sessions that
+// they may.
+func roundsLeft(v *view, w *work) *Reason {
+	if w.issue != nil {
+		return cmp.Or(closedAgain(v, w), sessionsLeft(v, w))
+	}
+	return cmp.Or(tooManyRounds(v, w), sessionsLeft(v, w))
+}
+
+// tooManyRounds holds a pull request on whose chain agents go in circles. A standing request for changes counts at
+// once, another round when it is over. Reviews of our own pull requests are bounded too: the head may move, and
+// verdicts may be dismissed, without any rework.
 func tooManyRounds(v *view, w *work) *Reason {
-	h, most := w.past, &v.Config.Forge
-	n, limit, what := 0, 0, string(w.Cause)
+	t, most := v.History.Toll(w.Chain), &v.Config.Forge
+	n, limit, what, requests := 0, 0, string(w.Cause), 0
 	switch {
 	case w.Kind == agents.KindReview && w.stage.own:
-		n, limit, what = h.Reviews, 1+most.MaxReviewRounds+most.MaxCIFixes, "reviewed"
+		n, limit, what = t.Reviews, most.MaxReviews(), "reviewed"
 	case w.Cause == CauseCI:
-		n, limit = h.CIFixes, most.MaxCIFixes
+		n, limit = t.CIFixes, most.MaxCIFixes
 	case w.Cause == CauseChanges:
-		n, limit = v.rounds(w.pull), most.MaxReviewRounds+1
+		requests = v.requests(w)
+		n, limit = max(requests, t.Rounds+1), most.MaxReviewRounds+1
 	case w.Cause == CauseConflict:
-		n, limit = v.rounds(w.pull), most.MaxReviewRounds
+		requests = v.requests(w)
+		n, limit = max(requests, t.Rounds), most.MaxReviewRounds
 	default:
 		return nil
 	}
 	if n < limit {
 		return nil
 	}
-	if w.Kind == agents.KindRework && w.Cause != CauseCI && 0 < h.Conflicts && h.Conflicts < n {
+	if w.Cause == CauseChanges && requests < n || w.Cause == CauseConflict && requests > 0 {
 		what = "sent back"
 	}
 	return &Reason{Code: TooManyRounds, Note: what, Count: n}
 }
 
-// rounds counts the requests for changes by agents on all heads of a pull request, and the sessions that resolved a
-// conflict in it, since the last retry. The rounds that a person has seen do not count.
-func (v *view) rounds(p *forge.Pull) int {
-	n := 0
-	for i := range p.Reviews {
-		r := &p.Reviews[i]
-		if r.Verdict == forge.ChangesRequested && v.isAgent(r.Author) && r.Submitted.After(v.History.Chain(p.Ref).Retried) {
-			n++
-		}
+// requests counts the requests for changes by agents on all heads of the pull requests of a chain, since the last
+// retry.
+func (v *view) requests(w *work) int {
+	pulls := v.pulls[w.Chain]
+	if w.Chain == w.Ref {
+		pulls = []*forge.Pull{w.pull}
 	}
-	return n + v.History.Chain(p.Ref).Conflicts - v.History.Chain(p.Ref).Asked
+	n := 0
+	for _, p := range pulls {
+		h := v.History.Chain(p.Ref)
+		for i := range p.Reviews {
+			r := &p.Reviews[i]
+			if r.Verdict == forge.ChangesRequested && v.isAgent(r.Author) && r.Submitted.After(h.Retried) &&
+				r.Submitted.After(w.chain.Retried) {
+				n++
+			}
+		}
+		n -= h.Asked
+	}
+	return n
 }

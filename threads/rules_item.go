@@ -40,7 +40,7 @@ var (
 		{"no claim left over", claimLeft},
 		{"no open pull request", hasPull},
 		{"pull request not rejected", pullRejected},
-		{"rounds left", closedAgain},
+		{"rounds left", roundsLeft},
 		{"not in a staged convoy", stagedConvoy},
 		{"blockers known", blockersUnknown},
 		{"not blocked by itself", blocksItself},
@@ -53,6 +53,7 @@ var (
 		{"attempts left", gaveUp},
 		{"cool-down over", coolDown},
 		{"chain free", chainBusy},
+		{"its opener's sessions left", openerLimit},
 		{"review has room", unreviewed},
 		{"labelled to be planned", planUnlabelled},
 	}
@@ -72,8 +73,9 @@ var (
 		{"next step is ours", notOurs},
 		{"a review agent exists", peopleReview},
 		{"review asked for", uninvited},
+		{"a session handed it in last", unworked},
 		{"CI reported", ciPending},
-		{"rounds left", tooManyRounds},
+		{"rounds left", roundsLeft},
 		{"not too big to review", tooBig},
 		{"not refused by an agent", refused},
 		{"within the issue's limit", issueLimit},
@@ -81,6 +83,7 @@ var (
 		{"cool-down over", coolDown},
 		{"chain free", chainBusy},
 		{"its author's reviews left", reviewLimit},
+		{"its opener's sessions left", openerLimit},
 		{"supervisor merges", mergeManual},
 		{"no person objects", humanObjects},
 		{"not refused by the forge", mergeRefused},
@@ -270,12 +273,11 @@ func pullRejected(v *view, w *work) *Reason {
 
 // closedAgain holds an issue after agents closed its pull requests unmerged more often than reviewers may request
 // changes. Closing a pull request rejects it. Without this rule a reviewer that closes pull requests keeps the issue
-// going round for as long as there is money.
+// going round for as long as there is money. Reopening the issue resets nothing: agents can do that, too.
 func closedAgain(v *view, w *work) *Reason {
 	n, last := -w.past.Asked, (*forge.Pull)(nil)
 	for _, p := range w.pulls {
-		counts := p.Ended.After(w.issue.Reopened) && p.Ended.After(w.past.Retried)
-		if counts && !p.Merged && v.ours(p.Author) && v.isAgent(p.ClosedBy) {
+		if p.Ended.After(w.past.Retried) && !p.Merged && v.ours(p.Author) && v.isAgent(p.ClosedBy) {
 			n, last = n+1, p
 		}
 	}

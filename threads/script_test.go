@@ -113,6 +113,7 @@ func newScriptWorld(t *testing.T) *scriptWorld {
 	w.s.Now = scriptStart
 	w.s.Facts.Repos = []forge.Repo{{Name: "o/r", AsOf: scriptStart, DefaultBranch: "main"}}
 	w.s.History = NewHistory()
+	w.s.History.Listens["o/r"] = scriptStart.Add(1000 * time.Hour) // every pull request is older: see begins
 	return w
 }
 
@@ -823,10 +824,16 @@ func (w *scriptWorld) history(f []string) {
 		for i, when := range f[2:] {
 			a.Reviews[fmt.Sprint("run-", i)] = w.at(when)
 		}
-	case "conflicts":
-		Entry(h.Chains, w.ref(f[1])).Conflicts = w.number(f[2])
+	case "rounds":
+		Entry(h.Tolls, w.ref(f[1])).Rounds = w.number(f[2])
 	case "reviews":
-		Entry(h.Chains, w.ref(f[1])).Reviews = w.number(f[2])
+		Entry(h.Tolls, w.ref(f[1])).Reviews = w.number(f[2])
+	case "sessions":
+		Entry(h.Tolls, w.ref(f[1])).Sessions = w.number(f[2])
+	case "opened": // ACCOUNT SESSIONS
+		Entry(h.Opened, f[1]).Day, Entry(h.Opened, f[1]).Sessions = Day(w.s.Now), w.number(f[2])
+	case "begins":
+		h.Listens["o/r"] = w.at(f[1])
 	case "failures":
 		Entry(h.Chains, w.ref(f[1])).Failures = w.number(f[2])
 	case "planner":
@@ -834,7 +841,7 @@ func (w *scriptWorld) history(f []string) {
 	case "rung":
 		Entry(h.Chains, w.ref(f[1])).Rung = w.number(f[2])
 	case "ci-fixes":
-		Entry(h.Chains, w.ref(f[1])).CIFixes = w.number(f[2])
+		Entry(h.Tolls, w.ref(f[1])).CIFixes = w.number(f[2])
 	default:
 		w.Fatalf("unknown history %q", f[0])
 	}

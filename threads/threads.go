@@ -43,6 +43,8 @@ type Item struct {
 	Comments []int64
 	// Author is the author of a person's pull request that is to be reviewed: its reviews count for that account.
 	Author string
+	// Opener is the account whose daily limit the session counts for; see Snapshot.OpenerOf. It is set in starts.
+	Opener string
 }
 
 // Cause says why a pull request or an issue needs work of its kind.

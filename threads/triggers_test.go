@@ -17,7 +17,7 @@ func TestEveryTriggerStarts(t *testing.T) {
 	ref := func(n int64) forge.Ref { return forge.Ref{Repo: "o/r", Number: n} }
 	for _, on := range agents.Triggers() {
 		c := &threads.Config{
-			Forge: threads.Forge{Repos: []string{"o/r"}, MaxUnreviewed: 3, MaxReviewsHour: 9},
+			Forge: threads.Forge{Repos: []string{"o/r"}, MaxUnreviewed: 3, MaxReviewsHour: 9, MaxSessionsDay: 99},
 			Roles: []agents.Role{{Name: "r", On: on, Every: time.Hour, Priority: 5, Command: []string{"x"}}},
 			Agents: []agents.Agent{
 				{Name: "a", Login: "a", Roles: []string{"r"}, Thread: "t", Token: "t"},

@@ -22,6 +22,8 @@ type view struct {
 	cycles  map[forge.Ref][]forge.Ref   // the dependency cycle of each issue, from the issue back to itself
 	waiting map[string]int              // pull requests per repository whose head waits for a verdict
 	asked   map[string]int              // by person: reserved reviews that are not in the history yet
+	opened  map[string]int              // by account: the day's sessions on what it opened
+	lastOf  map[forge.Ref]*forge.Pull   // by chain: the open pull request that our agents handed in last
 	threads []threadState
 	agents  []agentState
 	cands   []candidate // every agent in each of its roles, sorted by agent
@@ -79,6 +81,7 @@ func (a *agentState) work(item forge.Ref) {
 func newView(s *Snapshot) *view {
 	v := newCrew(s)
 	v.indexPulls()
+	v.indexOpened()
 	for i := range v.threads {
 		v.indexKept(&v.threads[i])
 	}
@@ -195,14 +198,15 @@ func (v *view) indexPulls() {
 		}
 	}
 	for i := range v.Facts.Pulls {
-		p := &v.Facts.Pulls[i]
-		if p.Closed {
-			continue
+		if p := &v.Facts.Pulls[i]; !p.Closed {
+			v.stages[i] = v.stageOf(p)
 		}
-		st := v.stageOf(p)
-		v.stages[i] = st
-		waits := st.kind == agents.KindReview && !p.Draft && forge.SkipLabel(p.Labels) == "" && !v.unwanted(p) &&
-			!v.askedAgain(p.Ref) && !v.unshown(p)
+	}
+	v.indexLast()
+	for i := range v.Facts.Pulls {
+		p, st := &v.Facts.Pulls[i], &v.stages[i]
+		waits := !p.Closed && st.kind == agents.KindReview && !p.Draft && forge.SkipLabel(p.Labels) == "" &&
+			!v.unwanted(p) && !v.askedAgain(p.Ref) && !v.unshown(p) && v.unwork(p, st) == nil && v.reviewsLeft(st.chain)
 		if waits && st.own && !st.stray && (v.Config.reviewable(st.writers) || !v.Config.hasReviewers()) {
 			v.waiting[p.Repo]++
 		}

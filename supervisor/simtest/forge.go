@@ -127,20 +127,45 @@ func (f *Forge) Open(issue int64, login string) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for n, p := range f.pulls {
-		if p.Closes[0].Number == issue && !p.Closed {
+		if slices.Contains(p.Closes, Ref(issue)) && !p.Closed {
 			f.pushLocked(p)
 			return n
 		}
 	}
+	n := f.openLocked(login, issue)
+	f.pulls[n].Title, f.pulls[n].Head = f.issues[issue].Title, "fix/issue-"+strconv.FormatInt(issue, 10)
+	return n
+}
+
+// OpenMore opens a pull request beside those that there are, on a branch of its own, and returns its number. Its text
+// names what it closes: issues, pull requests, or nothing.
+func (f *Forge) OpenMore(login string, closes ...int64) int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.openLocked(login, closes...)
+}
+
+func (f *Forge) openLocked(login string, closes ...int64) int64 {
 	f.last++
 	p := &forge.Pull{
-		Ref: Ref(f.last), Title: f.issues[issue].Title, Author: login, Head: "fix/issue-" + strconv.FormatInt(issue, 10),
-		HeadRepo: Repo, Base: "main", Closes: []forge.Ref{Ref(issue)}, Mergeable: forge.MergeClean, Created: time.Now(),
-		MergeBase: f.tipLocked(),
+		Ref: Ref(f.last), Title: "more", Author: login, Head: fmt.Sprintf("more-%d", f.last), HeadRepo: Repo, Base: "main",
+		Mergeable: forge.MergeClean, Created: time.Now(), MergeBase: f.tipLocked(),
+	}
+	for _, n := range closes {
+		p.Closes = append(p.Closes, Ref(n))
 	}
 	f.pushLocked(p)
 	f.pulls[f.last] = p
 	return f.last
+}
+
+// Drop closes a pull request unmerged, with an agent's account.
+func (f *Forge) Drop(pull int64, login string) {
+	f.EditPull(pull, func(p *forge.Pull) {
+		if !p.Closed {
+			p.Closed, p.Ended, p.ClosedBy = true, time.Now(), login
+		}
+	})
 }
 
 // Push moves the head of a pull request.

@@ -86,7 +86,7 @@ func Factory() *threads.Config {
 		Forge: threads.Forge{
 			URL: "http://forge", Token: "token-of-disinto", Repos: []string{Repo}, Bots: []string{"dev-elsewhere"},
 			MergeAuto: true, MaxUnreviewed: 3, MaxReviewRounds: 5, MaxCIFixes: 3,
-			MaxReviewsHour: 6,
+			MaxReviewsHour: 6, MaxSessionsDay: 100,
 		},
 		Factory: threads.Factory{StopGrace: 7 * time.Second},
 		Threads: []threads.Thread{

@@ -153,6 +153,7 @@ func (d *decoder) readForge(t *table) {
 	f.MaxReviewRounds = t.number("max_review_rounds", 5, 1)
 	f.MaxCIFixes = t.number("max_ci_fixes", 3, 0)
 	f.MaxReviewsHour = t.number("max_reviews_per_hour", 6, 1)
+	f.MaxSessionsDay = t.number("max_sessions_per_day", 100, 1)
 	t.removedWait("rework_wait", threads.ReworkWait, "rework goes to another agent")
 	f.WebhookSecret = t.secret("webhook_secret", "", "")
 	t.done()

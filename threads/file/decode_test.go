@@ -1098,7 +1098,7 @@ func TestDefaults(t *testing.T) {
 		Forge: threads.Forge{
 			URL: "http://forgejo:3000", Token: "s", Repos: []string{"a/b", "johba/harb"}, MergeAuto: true,
 			MaxUnreviewed: 3, MaxUnseen: 1 << 20, MaxReviewRounds: 5, MaxCIFixes: 3,
-			MaxReviewsHour: 6,
+			MaxReviewsHour: 6, MaxSessionsDay: 100,
 		},
 		Factory: threads.Factory{
 			StopGrace: 7 * time.Second, MinFreeMemory: 512 << 20, MinFreeDisk: 1 << 30,

@@ -198,3 +198,17 @@ func sectionText(example []string, name string, line int) string {
 
 // withLinks makes links of the names of pages.
 func withLinks(text string) string { return pageRef.ReplaceAllString(text, "[$1]($1.md)") }
+
+// TestMoneyPage checks that docs/money.md has the most sessions that the defaults allow.
+func TestMoneyPage(t *testing.T) {
+	cfg, err := Decode("factory.toml", worker, inContainer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := read(t, "../../docs/money.md")
+	for _, n := range []int{cfg.Forge.MaxSessions(), cfg.Forge.MaxSessionsDay} {
+		if !strings.Contains(page, fmt.Sprintf("| %d |\n", n)) {
+			t.Errorf("docs/money.md has no row that ends in %d", n)
+		}
+	}
+}

@@ -59,6 +59,9 @@ func (s *State) TurnBack(newest, now time.Time) {
 		back(off, &a.IdleSince, &a.HeldUntil)
 		back(days, &a.Spent.Day)
 	}
+	for _, o := range s.Opened {
+		back(days, &o.Day)
+	}
 	for _, t := range s.Threads {
 		back(off, &t.ParkedUntil)
 		back(days, &t.Spent.Day)

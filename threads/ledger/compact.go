@@ -19,7 +19,7 @@ func (s *State) Compact(now time.Time) []Record { return slices.Collect(s.Compac
 func (s *State) Compaction(now time.Time) iter.Seq[Record] {
 	return func(yield func(Record) bool) {
 		for _, part := range []iter.Seq[Record]{
-			s.compactOpen(now), s.compactItems(now), s.compactMaps(now), slices.Values(s.compactHeard(now)),
+			s.compactOpen(now), s.compactItems(now), s.compactTolls(now), s.compactMaps(now), slices.Values(s.compactHeard(now)),
 			s.compactTimeline(now), s.compactReceipts(now), slices.Values(s.compactServices(now)), s.compactRecent(now),
 		} {
 			for r := range part {
@@ -68,7 +68,18 @@ func (s *State) compactItems(now time.Time) iter.Seq[Record] {
 	}
 }
 
-// compactMaps is Compact for agents, threads, authors and slots. It leaves out empty entries.
+// compactTolls is Compact for the tolls of chains. They stay for ever: 100,000 issues take 8 MB.
+func (s *State) compactTolls(now time.Time) iter.Seq[Record] {
+	return func(yield func(Record) bool) {
+		for _, r := range slices.SortedFunc(maps.Keys(s.Tolls), forge.Ref.Compare) {
+			if t := s.Tolls[r]; !isZero(*t) && !yield(Record{At: now, Toll: &Toll{Ref(r), *t}}) {
+				return
+			}
+		}
+	}
+}
+
+// compactMaps is Compact for agents, threads, authors, the day's openers and slots. It leaves out empty entries.
 func (s *State) compactMaps(now time.Time) iter.Seq[Record] {
 	var list []Record
 	for _, name := range slices.Sorted(maps.Keys(s.Agents)) {
@@ -90,6 +101,11 @@ func (s *State) compactMaps(now time.Time) iter.Seq[Record] {
 	s.forgetReviews(now)
 	for _, login := range slices.Sorted(maps.Keys(s.Authors)) {
 		list = append(list, Record{At: now, Author: &Author{login, *s.Authors[login]}})
+	}
+	for _, login := range slices.Sorted(maps.Keys(s.Opened)) {
+		if o := *s.Opened[login]; !o.Day.Before(threads.Day(now)) {
+			list = append(list, Record{At: now, Opened: &Opened{login, o}})
+		}
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(s.Slots), threads.SlotKey.Compare) {
 		w := s.Slots[k]

@@ -27,6 +27,8 @@ type Start struct {
 	PassedOver Key `json:"passed_over,omitzero"`
 	// Author is the person whose pull request is reviewed.
 	Author string `json:"author,omitempty"`
+	// Opener is the agent or stranger whose daily limit the session counts for.
+	Opener string `json:"opener,omitempty"`
 	// Ready, Priority, Skills and Pinned are for simulations of the past.
 	Ready    time.Time `json:"ready,omitzero"`
 	Priority int       `json:"priority,omitempty"`
@@ -71,14 +73,9 @@ func (r *Start) apply(s *State, at time.Time) {
 	if r.Cause == threads.CausePlan {
 		s.chain(r.Item.Ref).Planner = r.Agent
 	}
-	if r.Cause == threads.CauseCI {
-		s.chain(r.Item.Ref).CIFixes++
-	}
+	s.count(r, at, 1)
 	if c := s.chain(r.Chain); r.Item.Kind.Writes() {
 		c.Rung = max(c.Rung, r.Rung)
-	}
-	if r.Item.Kind == agents.KindReview { // every request is answered, or there would be rework
-		s.chain(r.Chain).ClearAttempt(agents.KindRework)
 	}
 	if r.Author != "" {
 		s.reviewed(r.Author, r.Run, at)
@@ -224,11 +221,11 @@ func labelled(c *threads.ChainHistory, label, why string) {
 	}
 }
 
-// Handed records that needs-human was written. A person has the item now, and the counts that led there start again.
+// Handed records that needs-human was written because of how a session ended, or because of its usage. A person has
+// the item now.
 type Handed struct {
 	Ref    Ref    `json:"ref"`
-	Rounds int    `json:"rounds,omitempty"` // rounds that led there
-	Fixes  bool   `json:"fixes,omitempty"`  // CI fixes led there
+	Rounds int    `json:"rounds,omitempty"` // rounds that led there; only in journals of older versions
 	Used   Ref    `json:"used,omitzero"`    // the issue whose usage led there
 	Why    string `json:"why,omitempty"`    // for people
 }
@@ -248,10 +245,6 @@ func (r *Handed) apply(s *State, at time.Time) {
 	c.Refused, c.RefusedAt, c.RefusedAs = "", time.Time{}, ""
 	labelled(c, forge.LabelNeedsHuman, r.Why)
 	c.Asked += r.Rounds
-	c.Reviews = 0
-	if r.Fixes {
-		c.CIFixes = 0
-	}
 	if r.Used.Repo != "" {
 		s.chain(r.Used).Used = threads.Used{}
 	}
@@ -351,7 +344,8 @@ type Forget struct {
 
 func (r *Forget) valid() bool { return r.Ref.Repo != "" }
 
-// apply drops everything about an issue or pull request except a claim, which is released first.
+// apply drops everything about an issue or pull request except a claim, which is released first, and its toll: agents
+// can close an issue and reopen it.
 func (r *Forget) apply(s *State, _ time.Time) {
 	item := forge.Ref(r.Ref)
 	c := s.Chain(item)
@@ -423,6 +417,8 @@ func (r *Cancel) apply(s *State, _ time.Time) {
 // Retry records that a person removed every obstacle to work on an issue and its pull requests.
 type Retry struct {
 	Refs []Ref `json:"refs"` // the chain is among them
+	// Opener is the account whose daily limit starts again; empty for none.
+	Opener string `json:"opener,omitempty"`
 }
 
 func (r *Retry) valid() bool { return named(r.Refs) }
@@ -433,6 +429,7 @@ func (r *Retry) apply(s *State, at time.Time) {
 		s.forgive(forge.Ref(item))
 		s.chain(item).Retried = at
 	}
+	delete(s.Opened, r.Opener)
 }
 
 // named reports whether a list is not empty and every reference in it has a repository.

@@ -23,7 +23,7 @@ type Chain struct {
 }
 
 func (r *Chain) valid() bool {
-	return r.Ref.Repo != "" && min(r.CIFixes, r.Conflicts, r.Reviews, r.Asked, r.Handed, r.Failures, r.Rung, r.Questions,
+	return r.Ref.Repo != "" && min(r.Asked, r.Handed, r.Failures, r.Rung, r.Questions,
 		r.Plans) >= 0
 }
 
@@ -90,6 +90,28 @@ func (r *Author) valid() bool { return r.Login != "" }
 func (r *Author) apply(s *State, _ time.Time) {
 	Entry(s.Authors, r.Login).Reviews = maps.Clone(r.Reviews)
 }
+
+// Toll is the count of a chain.
+type Toll struct {
+	Chain Ref `json:"chain"`
+	threads.Toll
+}
+
+func (r *Toll) valid() bool {
+	return r.Chain.Repo != "" && min(r.Sessions, r.Reviews, r.Rounds, r.CIFixes) >= 0
+}
+
+func (r *Toll) apply(s *State, _ time.Time) { *Entry(s.Tolls, forge.Ref(r.Chain)) = r.Toll }
+
+// Opened is the day's count of an account that opened issues or pull requests.
+type Opened struct {
+	Login string `json:"login"`
+	threads.OpenedDay
+}
+
+func (r *Opened) valid() bool { return r.Login != "" && r.Sessions >= 0 }
+
+func (r *Opened) apply(s *State, _ time.Time) { *Entry(s.Opened, r.Login) = r.OpenedDay }
 
 // Slot is the resident of a sticky slot.
 type Slot struct {

@@ -21,6 +21,7 @@ package ledger
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
@@ -39,8 +40,7 @@ type State struct {
 	Recent []Recent            // newest first, at most RecentLimit
 	Past   []Past              // every session that ran, oldest first, at most PastLimit
 
-	Listens map[string]time.Time // by repository: when comments became commands, by the forge's clock
-	Heard   map[int64]Taken      // commands that were taken, by comment; at most maxHeard
+	Heard map[int64]Taken // commands that were taken, by comment; at most maxHeard
 
 	Receipt audit.Head         // the newest receipt of a session
 	Pruned  audit.Pruned       // the receipts that were removed
@@ -61,7 +61,7 @@ type Open struct {
 func New() *State {
 	return &State{
 		History: threads.NewHistory(), Open: make(map[string]Open), Steals: make(map[forge.Ref]Steal),
-		Listens: make(map[string]time.Time), Heard: make(map[int64]Taken), Owed: make(map[forge.Ref]Owed),
+		Heard: make(map[int64]Taken), Owed: make(map[forge.Ref]Owed),
 		Services: make(map[string]Service),
 	}
 }
@@ -120,13 +120,40 @@ func (s *State) Drop(item forge.Ref) {
 	c.Claimed, c.Login = "", ""
 }
 
+// tolled reports whether a session counts against the limits of its chain. The reviews of people's pull requests count
+// for the person, and scheduled work has no chain.
+func tolled(r *Start) bool { return r.Item.Kind != agents.KindSchedule && r.Author == "" }
+
+// count adds n sessions to the toll of a chain, and to the day of the account that opened it.
+func (s *State) count(r *Start, at time.Time, n int) {
+	if r.Opener != "" {
+		o := Entry(s.Opened, r.Opener)
+		*o = o.Add(at, n)
+	}
+	if !tolled(r) {
+		return
+	}
+	toll := Entry(s.Tolls, forge.Ref(r.Chain))
+	toll.Sessions = max(0, toll.Sessions+n)
+	if r.Cause == threads.CauseCI {
+		toll.CIFixes = max(0, toll.CIFixes+n)
+	}
+	if *toll == (threads.Toll{}) {
+		delete(s.Tolls, forge.Ref(r.Chain))
+	}
+}
+
 // forgive removes every obstacle to work on an issue or pull request.
 func (s *State) forgive(item forge.Ref) {
+	delete(s.Tolls, item)
 	c := Entry(s.Chains, item)
 	*c = threads.ChainHistory{
 		Claimed: c.Claimed, Login: c.Login, Writers: c.Writers, LastWriter: c.LastWriter, Told: c.Told,
 		Retried: c.Retried, Approved: c.Approved, Carried: c.Carried, Written: c.Written,
 		WrittenOn: c.WrittenOn, Place: c.Place,
+	}
+	if code, _, _ := strings.Cut(c.Told, " "); code == string(threads.TooManyRounds) {
+		c.Told = "" // the next time is news
 	}
 	for _, k := range Keys(item) {
 		if it := s.Items[k]; it != nil {

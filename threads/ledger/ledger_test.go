@@ -56,6 +56,8 @@ func everything() []Record {
 	big := startRec("z", 62, 1)
 	big.Start.Item.Kind, big.Start.Agent = agents.KindReview, "review-opus"
 	review.Start.Author = "johba"
+	planned := startRec("o", 62, 1)
+	planned.Start.Item.Kind, planned.Start.Chain, planned.Start.Opener = agents.KindReview, review.Start.Chain, "planner"
 	revoked := startRec("j", 24, 1)
 	revoked.Start.Agent, revoked.Start.Thread, revoked.Start.Sticky = "dev-opus", "anthropic", false
 	climbed := startRec("k", 25, 3)
@@ -105,6 +107,7 @@ func everything() []Record {
 			Result: agents.Done, Resumed: &agents.Resumption{Cached: 9, Computed: 91, Changed: "line 3: x"}, Cold: "the prompt",
 			Usage: &agents.Usage{InputTokens: 3, CacheUntold: true},
 		}),
+		planned, endRec("o", time.Minute, End{Result: agents.Done, Verdict: Approved}),
 		review, endRec("v", 2*time.Minute, End{Result: agents.Done, Verdict: ChangesRequested}),
 		again, endRec("x", 3*time.Minute, End{Result: agents.Done, Verdict: Approved, Approved: &threads.Approval{
 			Head: "aa", Base: "main", MergeBase: "bb",
@@ -185,7 +188,7 @@ func everything() []Record {
 func TestCompactionForgetsNothing(t *testing.T) {
 	h := fold(everything()...)
 	set := make(map[string]bool)
-	for _, entries := range []any{h.Chains, h.Items, h.Agents, h.Threads, h.Authors} {
+	for _, entries := range []any{h.Chains, h.Items, h.Agents, h.Threads, h.Authors, h.Tolls, h.Opened} {
 		for _, e := range reflect.ValueOf(entries).Seq2() {
 			noteFields(set, e.Elem())
 		}

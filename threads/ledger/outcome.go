@@ -183,7 +183,10 @@ func (r *End) apply(s *State, at time.Time) {
 		e.thread.Forget(e.Model, e.Restored, e.Found)
 	}
 	e.judged()
-	e.round()
+	if e.silent() {
+		s.count(&e.Start, e.Open.At, -1)
+	}
+	e.round(s)
 	e.tally()
 	s.appendRecent(e)
 	parked := e.thread.ParkedUntil
@@ -211,9 +214,6 @@ func (e *ended) neverStarted() {
 	if e.author != nil {
 		delete(e.author.Reviews, e.Start.Run)
 	}
-	if e.Cause == threads.CauseCI {
-		e.held.CIFixes = max(0, e.held.CIFixes-1)
-	}
 }
 
 // judged records an approval, and learns from a verdict how soon, and how often, work written on a thread comes back.
@@ -227,21 +227,41 @@ func (e *ended) judged() {
 		a.Agent = e.Agent
 		e.held.Approve(a)
 	}
+	if e.Verdict != "" || e.Result == agents.TooBig { // every request was answered, or there would be rework
+		e.chain.ClearAttempt(agents.KindRework)
+	}
 	if c := e.chain; !c.Written.IsZero() && e.Verdict != "" {
 		e.writer.Returns = e.writer.Returns.Learn(e.at.Sub(c.Written), e.Verdict == ChangesRequested)
 		c.Written, c.WrittenOn = time.Time{}, ""
 	}
 }
 
+// silent reports whether a session says nothing about its chain: its program never ran, it had no backend, or a person
+// ended it by a command. It does not count against the chain's limits.
+func (e *ended) silent() bool {
+	switch e.Result {
+	case agents.Limited, agents.BackendDown, agents.TokenRejected, agents.NoRoom, agents.NoPlace, agents.ClaimFailed:
+		return true
+	case agents.Unanswered, agents.Killed:
+		return !e.alone()
+	case agents.Cancelled:
+		return e.NeverRan || e.Stop == threads.StopCancelled || e.Stop == threads.StopReleased
+	}
+	return e.NeverRan
+}
+
 // round counts a session that another session of its kind may follow without a burnt attempt. The head of a pull
 // request can move in every review, so a cancelled review counts too.
-func (e *ended) round() {
-	switch {
-	case e.NeverRan || e.Result != agents.Done && e.Result != agents.Cancelled && e.Result != agents.TooBig:
+func (e *ended) round(s *State) {
+	done := e.Result == agents.Done || e.Result == agents.Cancelled || e.Result == agents.TooBig
+	if e.silent() || !done || !tolled(&e.Start) {
+		return
+	}
+	switch toll := Entry(s.Tolls, forge.Ref(e.Chain)); {
 	case e.Item.Kind == agents.KindReview:
-		e.held.Reviews++
-	case e.Cause == threads.CauseConflict:
-		e.held.Conflicts++
+		toll.Reviews++
+	case e.Cause == threads.CauseConflict || e.Cause == threads.CauseChanges:
+		toll.Rounds++
 	}
 }
 
@@ -303,12 +323,18 @@ func (e *ended) backendDown() {
 	}
 }
 
+// alone reports whether a session without an answer is a failed attempt, because so many on this item alone had none.
+func (e *ended) alone() bool {
+	return e.agent.Downs == 0 && !e.scheduled() && e.item.Alone+1 >= aloneMost
+}
+
 // unanswered holds the agent, and lets the item rest for longer, so that the agent tries another item first: an item
 // that alone has no answers is at fault. Both rests double up to an hour, which bounds the starts of an item to about
 // 30 a day. A second agent of the thread in a row without an answer shares the fault, so the thread is parked.
 func (e *ended) unanswered() {
 	if e.agent.Downs == 0 && !e.scheduled() {
-		if e.item.Alone++; e.item.Alone >= aloneMost {
+		failed := e.alone()
+		if e.item.Alone++; failed {
 			e.Reason = fmt.Sprintf("no answer %d times while others had one: %s", e.item.Alone, e.Reason)
 			e.failed()
 			return

@@ -695,9 +695,9 @@ func TestStartRemembers(t *testing.T) {
 		threads.CauseCI, "dev-opus"
 	h := fold(first, ci)
 	one, pull := forge.Ref{Repo: "o/r", Number: 1}, forge.Ref{Repo: "o/r", Number: 12}
-	if h.Item(issueKey(2).Of()).PassedOver != 1 || h.Chain(pull).CIFixes != 1 || h.Chain(pull).Claimed != "dev-opus" {
+	if h.Item(issueKey(2).Of()).PassedOver != 1 || h.Toll(one).CIFixes != 1 || h.Chain(pull).Claimed != "dev-opus" {
 		t.Errorf("passed over %v, CI fixes %v, claimed %v; want 1, 1, dev-opus", h.Item(issueKey(2).Of()).PassedOver,
-			h.Chain(pull).CIFixes, h.Chain(pull).Claimed)
+			h.Toll(one).CIFixes, h.Chain(pull).Claimed)
 	}
 	if !slices.Equal(h.Chain(one).Writers, []string{"dev-qwen", "dev-opus"}) {
 		t.Errorf("got writers %v, want dev-qwen and dev-opus", h.Chain(one).Writers)
@@ -708,8 +708,8 @@ func TestStartRemembers(t *testing.T) {
 	if got := h.Item(threads.Key{Kind: agents.KindRework, Ref: pull}).CoolWhy; got != by {
 		t.Errorf("after a failed claim: the item rests because of %q, want %q", got, by)
 	}
-	if h.Chain(pull).CIFixes != 0 || !slices.Equal(h.Chain(one).Writers, []string{"dev-qwen"}) {
-		t.Errorf("after a failed claim: got CI fixes %v and writers %v, want 0 and dev-qwen", h.Chain(pull).CIFixes,
+	if h.Toll(one) != (threads.Toll{Sessions: 1}) || !slices.Equal(h.Chain(one).Writers, []string{"dev-qwen"}) {
+		t.Errorf("after a failed claim: got %+v and writers %v, want one session and dev-qwen", h.Toll(one),
 			h.Chain(one).Writers)
 	}
 	if got := h.Chain(one).Finisher(); got != "dev-qwen" {
@@ -748,14 +748,10 @@ func TestForget(t *testing.T) {
 func TestHanded(t *testing.T) {
 	item := forge.Ref{Repo: "o/r", Number: 12}
 	h := New()
-	*Entry(h.Chains, item) = threads.ChainHistory{CIFixes: 3, Asked: 1, Refused: "no"}
+	*Entry(h.Chains, item) = threads.ChainHistory{Asked: 1, Refused: "no"}
 	h.Apply(Record{At: noon, Handed: &Handed{Ref: Ref(item), Rounds: 6}})
-	if h.Chain(item).Asked != 7 || h.Chain(item).CIFixes != 3 || h.Chain(item).Refused != "" {
-		t.Errorf("after too many rounds: %+v", h.History)
-	}
-	h.Apply(Record{At: noon, Handed: &Handed{Ref: Ref(item), Fixes: true}})
-	if h.Chain(item).CIFixes != 0 || h.Chain(item).Asked != 7 {
-		t.Errorf("after too many fixes: %+v", h.History)
+	if h.Chain(item).Asked != 7 || h.Chain(item).Refused != "" { // the rounds are those of an older journal
+		t.Errorf("after too many rounds: %+v", h.Chain(item))
 	}
 }
 
@@ -810,9 +806,9 @@ func TestHandedAgain(t *testing.T) {
 	}
 }
 
-// TestRoundsCounted counts the rounds of a pull request: sessions that resolved a conflict or claimed to, and
-// reviews, even of a head that moved. A session that burnt an attempt is not a round, nor is one that never ran or was
-// kept from its work.
+// TestRoundsCounted counts the rounds of an issue: sessions that answered a request for changes or a conflict, or
+// claimed to, and reviews, even of a head that moved. Nothing but a retry of the issue forgets them. A session that
+// burnt an attempt is not a round, nor is one that never ran or was kept from its work.
 func TestRoundsCounted(t *testing.T) {
 	on := func(run string, kind agents.Kind, cause threads.Cause) Record {
 		r := startRec(run, 12, 1)
@@ -838,17 +834,21 @@ func TestRoundsCounted(t *testing.T) {
 			on("b", agents.KindReview, ""), endRec("b", time.Minute, tt.end),
 			on("c", agents.KindRework, threads.CauseChanges), endRec("c", time.Minute, tt.end),
 		)
-		c := h.Chain(forge.Ref{Repo: "o/r", Number: 12})
-		if c.Conflicts != tt.want || c.Reviews != tt.want {
-			t.Errorf("%+v: got %d conflicts and %d reviews, want %d each", tt.end, c.Conflicts, c.Reviews, tt.want)
+		issue := forge.Ref{Repo: "o/r", Number: 11}
+		for _, r := range []Record{
+			{At: noon, Handed: &Handed{Ref: Ref{"o/r", 12}}},
+			{At: noon, Forget: &Forget{Ref(issue)}},
+			{At: noon, Forget: &Forget{Ref{"o/r", 12}}},
+			{At: noon, Retry: &Retry{Refs: []Ref{{"o/r", 12}}}},
+		} {
+			h.Apply(r) // none is a retry of the issue
 		}
-		h.Apply(Record{At: noon, Handed: &Handed{Ref: Ref{"o/r", 12}, Rounds: 1}})
-		if c.Reviews != 0 || c.Asked != 1 {
-			t.Errorf("handed to a person: got %+v, want no reviews and 1 asked", c)
+		if c := h.Toll(issue); c.Rounds != 2*tt.want || c.Reviews != tt.want {
+			t.Errorf("%+v: got %d rounds and %d reviews, want twice and once %d", tt.end, c.Rounds, c.Reviews, tt.want)
 		}
-		h.Apply(Record{At: noon, Retry: &Retry{Refs: []Ref{{"o/r", 12}}}})
-		if c.Conflicts+c.Reviews+c.Asked != 0 {
-			t.Errorf("retried: got %+v, want no rounds", c)
+		h.Apply(Record{At: noon, Retry: &Retry{Refs: []Ref{Ref(issue)}}})
+		if c := h.Toll(issue); c != (threads.Toll{}) {
+			t.Errorf("retried: got %+v, want nothing", c)
 		}
 	}
 }
@@ -875,8 +875,9 @@ func TestPushClearsAttempts(t *testing.T) {
 			t.Errorf("%s: got %d failures after a push, want %d", cause, got, want)
 		}
 		h.Apply(review)
+		h.Apply(endRec("v", 6*time.Minute, End{Result: agents.Done, Verdict: Approved}))
 		if got := attempts(); got != 0 {
-			t.Errorf("%s: got %d failures after a review started, want 0", cause, got)
+			t.Errorf("%s: got %d failures after a verdict, want 0", cause, got)
 		}
 	}
 }
@@ -998,5 +999,91 @@ func TestTailOfTheLastAttempt(t *testing.T) {
 		if last := n == threads.MaxAttempts; kept.Count != n || (kept.Tail != "") != last {
 			t.Errorf("after attempt %d: got %+v, want a tail only after the last", n, kept)
 		}
+	}
+}
+
+// TestToll: every session counts for its issue, and for the agent that opened the issue, except those that say nothing
+// about the work. Closing the issue and a compaction forget none.
+func TestToll(t *testing.T) {
+	opened := startRec("a", 11, 1)
+	opened.Start.Opener = "planner"
+	for _, tt := range []struct {
+		end  End
+		want int
+	}{
+		{End{Result: agents.Done}, 1},
+		{End{Result: agents.Done, Remarked: true}, 1},
+		{End{Result: agents.Failed}, 1},
+		{End{Result: agents.Lost}, 1},
+		{End{Result: agents.OverBudget}, 1},
+		{End{Result: agents.Question, Words: "?"}, 1},
+		{End{Result: agents.Cancelled, Stop: threads.StopClosed}, 1},
+		{End{Result: agents.Cancelled, Stop: threads.StopReassigned}, 1},
+		{End{Result: agents.Cancelled, Stop: threads.StopCancelled}, 0},
+		{End{Result: agents.Cancelled, Stop: threads.StopReleased}, 0},
+		{End{Result: agents.Limited}, 0},
+		{End{Result: agents.BackendDown}, 0},
+		{End{Result: agents.Unanswered}, 0},
+		{End{Result: agents.TokenRejected}, 0},
+		{End{Result: agents.Failed, NeverRan: true}, 0},
+	} {
+		h := fold(opened)
+		if h.Toll(forge.Ref{Repo: "o/r", Number: 11}).Sessions != 1 || h.Opened["planner"].Sessions != 1 {
+			t.Errorf("a running session does not count: %+v", h.Tolls)
+		}
+		h.Apply(endRec("a", time.Minute, tt.end))
+		h.Apply(Record{At: noon, Forget: &Forget{Ref{"o/r", 11}}})
+		h = Fold(h.Compact(noon.Add(time.Hour)))
+		toll, day := h.Toll(forge.Ref{Repo: "o/r", Number: 11}).Sessions, h.Opened["planner"].Sessions
+		if toll != tt.want || day != tt.want {
+			t.Errorf("%+v: counted %d for the issue and %d for its opener, want %d", tt.end, toll, day, tt.want)
+		}
+		h.Apply(Record{At: noon, Retry: &Retry{Refs: []Ref{{"o/r", 11}}, Opener: "planner"}})
+		if len(h.Tolls)+len(h.Opened) > 0 {
+			t.Errorf("after a retry: got %v and %v, want nothing", h.Tolls, h.Opened)
+		}
+	}
+	person, scheduled := startRec("a", 12, 1), startRec("b", 0, 1)
+	person.Start.Author, scheduled.Start.Item.Kind = "johba", agents.KindSchedule
+	if h := fold(person, scheduled); len(h.Tolls) > 0 {
+		t.Errorf("got %v for a person's pull request and scheduled work, want nothing", h.Tolls)
+	}
+}
+
+// TestStartClearsNothing: the failures of a rework are forgotten when a review gives a verdict, because it starts only
+// after every request was answered. A review that achieves nothing forgets none.
+func TestStartClearsNothing(t *testing.T) {
+	on := func(run string, kind agents.Kind) Record {
+		r := startRec(run, 12, 1)
+		r.Start.Item.Kind, r.Start.Chain, r.Start.Cause = kind, Ref{"o/r", 11}, threads.CauseCI
+		return r
+	}
+	h := fold(
+		on("a", agents.KindRework), endRec("a", time.Minute, End{Result: agents.Failed}),
+		on("b", agents.KindReview), endRec("b", time.Minute, End{Result: agents.NoProgress}), on("c", agents.KindReview),
+	)
+	failures := func() int { return h.Chain(forge.Ref{Repo: "o/r", Number: 11}).Attempt(agents.KindRework).Count }
+	if failures() != 1 {
+		t.Errorf("got %d failures after two starts of a review, want 1", failures())
+	}
+	h.Apply(endRec("c", 2*time.Minute, End{Result: agents.Done, Verdict: ChangesRequested}))
+	if failures() != 0 {
+		t.Errorf("got %d failures after a verdict, want none", failures())
+	}
+}
+
+// TestOpenedDay: a day's count starts at zero, and what is taken back belongs to its own day.
+func TestOpenedDay(t *testing.T) {
+	var o threads.OpenedDay
+	o = o.Add(noon, 1).Add(noon, 1).Add(noon, -1)
+	if o.Sessions != 1 || !o.Day.Equal(threads.Day(noon)) {
+		t.Errorf("got %+v, want one session", o)
+	}
+	next := noon.Add(24 * time.Hour)
+	if o = o.Add(next, 1); o.Sessions != 1 {
+		t.Errorf("got %+v on the next day, want one session", o)
+	}
+	if o = o.Add(noon, -1); o.Sessions != 1 {
+		t.Errorf("got %+v after a session of yesterday was taken back, want one session", o)
 	}
 }

@@ -98,6 +98,7 @@ func (o *Open) Session() threads.Session {
 		Kind: key.Kind, Ref: key.Ref, Role: key.Role, Chain: forge.Ref(o.Chain), Title: o.Sent.Title, Priority: o.Priority,
 		Since: o.Ready, HeadSHA: o.Sent.Head, Base: o.Sent.Base, Seen: o.Sent.Seen, Reviewed: o.Sent.Reviewed, Cause: o.Cause,
 		Comments: slices.Clone(o.Sent.Comments), Author: o.Author,
+		Opener: o.Opener,
 	}
 	return x
 }

@@ -18,10 +18,11 @@ func TestOutlives(t *testing.T) {
 	begin := startRec("a", 61, 2)
 	begin.Start.Executor, begin.Start.Item.Kind, begin.Start.Chain.Number = "nomad", agents.KindReview, 60
 	begin.Start.Cause, begin.Start.Author, begin.Start.Rung, begin.Start.Priority = threads.CauseBase, "johba", 1, 3
+	begin.Start.Opener = "mallory"
 	item := threads.Item{
 		Kind: agents.KindReview, Ref: forge.Ref{Repo: "o/r", Number: 61}, Chain: forge.Ref{Repo: "o/r", Number: 60},
 		Title: "one", Priority: 3, HeadSHA: "aa", Base: "main", Seen: noon, Reviewed: 7, Cause: threads.CauseBase,
-		Comments: []int64{4, 5}, Author: "johba",
+		Comments: []int64{4, 5}, Author: "johba", Opener: "mallory",
 	}
 	for field, v := range reflect.ValueOf(item).Fields() {
 		if v.IsZero() && field.Name != "Role" && field.Name != "Since" { // for scheduled work; unused once it runs

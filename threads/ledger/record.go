@@ -54,6 +54,8 @@ type Record struct {
 	Thread *Thread   `json:"thread,omitempty"`
 	Slot   *Slot     `json:"slot,omitempty"`
 	Author *Author   `json:"author,omitempty"`
+	Toll   *Toll     `json:"toll,omitempty"`
+	Opened *Opened   `json:"opened,omitempty"`
 	Recent *Recent   `json:"recent,omitempty"`
 	Past   *Past     `json:"past,omitempty"`
 	Parked *Parked   `json:"parked,omitempty"`

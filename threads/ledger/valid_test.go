@@ -39,13 +39,15 @@ var required = []struct{ kind, line, fields string }{
 	{"retry", `{"refs":["o/r#1"]}`, "refs"},
 	{
 		"chain", `{"ref":"o/r#1"}`,
-		"ref -ci_fixes -conflicts -reviews -asked -handed -failures -rung -questions -plans",
+		"ref -asked -handed -failures -rung -questions -plans",
 	},
 	{"item", `{"key":{"kind":"issue","ref":"o/r#1"}}`, "key.ref -passed_over -remarks -downs"},
 	{"agent", `{"name":"d"}`, "name -downs"},
 	{"thread", `{"name":"t"}`, "name -downs -limits"},
 	{"slot", `{"thread":"t"}`, "thread -slot"},
 	{"author", `{"login":"l"}`, "login"},
+	{"toll", `{"chain":"o/r#1"}`, "chain -sessions -reviews -rounds -ci_fixes"},
+	{"opened", `{"login":"l"}`, "login -sessions"},
 	{"past", `{"kind":"issue","ref":"o/r#1","chain":"o/r#1"}`, "kind ref chain"},
 	{
 		"parked", `{"thread":"t","from":"2026-11-21T12:00:00Z","until":"2026-11-21T12:00:00Z"}`,

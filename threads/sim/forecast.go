@@ -252,6 +252,7 @@ func (f *Forecast) history() threads.History {
 			if c := copyEntry(is.Chains, h.Chains, ref); c != nil {
 				ownChain(c)
 			}
+			copyEntry(is.Tolls, h.Tolls, ref)
 			for _, k := range ledger.Keys(ref) {
 				copyEntry(is.Items, h.Items, k)
 			}
@@ -273,6 +274,10 @@ func (f *Forecast) history() threads.History {
 	}
 	maps.Copy(is.Slots, h.Slots)
 	maps.Copy(is.Paused, h.Paused)
+	maps.Copy(is.Listens, h.Listens)
+	for login := range h.Opened {
+		copyEntry(is.Opened, h.Opened, login)
+	}
 	for login, a := range h.Authors {
 		is.Authors[login] = &threads.AuthorHistory{Reviews: maps.Clone(a.Reviews)}
 	}

@@ -16,6 +16,7 @@ func standing(config *threads.Config, issues int) threads.Snapshot {
 	now := time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)
 	s := threads.Snapshot{Now: now, Config: config, History: threads.NewHistory()}
 	s.Facts.Repos = []forge.Repo{{Name: "o/r", AsOf: now, DefaultBranch: "main"}}
+	s.History.Listens["o/r"] = now // every pull request may be from a session
 	for i := range issues {
 		at := now.Add(time.Duration(i-issues) * time.Minute)
 		s.Facts.Issues = append(s.Facts.Issues, forge.Issue{

@@ -3,7 +3,6 @@ package sim
 import (
 	"slices"
 
-	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
@@ -14,6 +13,7 @@ func StartOf(r *threads.Session, cfg *threads.Config, over threads.Key) *ledger.
 		Run: r.RunID, Thread: r.Thread, Slot: r.Slot, Sticky: !cfg.Thread(r.Thread).Overlap, Agent: r.Agent, Login: r.Login,
 		Role: r.Role, Item: ledger.KeyOf(r.Item.Key()), Chain: ledger.Ref(r.Item.Chain), Cause: r.Item.Cause,
 		Attempt: r.Attempt, Rung: r.Rung, PassedOver: ledger.KeyOf(over), Author: r.Item.Author,
+		Opener:   r.Item.Opener,
 		Executor: cfg.Thread(r.Thread).Executor,
 	}
 }
@@ -32,17 +32,12 @@ func RecordOf(m *threads.Mark) ledger.Record {
 	case threads.ActAnswered: // written before the mark: see mark
 		return ledger.Record{Answered: &ledger.Answered{Ref: ref, Comments: m.Item.Comments}}
 	case threads.ActNeedsHuman:
-		if m.Reason.Code == threads.BlockerCancelled {
+		if m.Reason.Code == threads.BlockerCancelled || m.Reason.Code == threads.TooManyRounds {
 			return told
 		}
 		handed := &ledger.Handed{Ref: ref}
 		if m.Reason.Code == threads.OverLimit {
 			handed.Used = ledger.Ref(m.Item.Chain)
-		}
-		if m.Reason.Code == threads.TooManyRounds && m.Item.Cause == threads.CauseCI {
-			handed.Fixes = true
-		} else if m.Reason.Code == threads.TooManyRounds && m.Item.Kind != agents.KindReview {
-			handed.Rounds = m.Reason.Count
 		}
 		return ledger.Record{Handed: handed}
 	}

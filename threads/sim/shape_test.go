@@ -119,7 +119,7 @@ func fleet(writers, slots, reviewers int) *threads.Config {
 		Name: "fleet",
 		Forge: threads.Forge{
 			Repos: []string{"o/r"}, MergeAuto: true, MaxUnreviewed: 3, MaxReviewRounds: 1000, MaxCIFixes: 3,
-			MaxReviewsHour: 6,
+			MaxReviewsHour: 6, MaxSessionsDay: 100,
 		},
 		Stealing: true,
 		Roles:    []agents.Role{{Name: "dev", On: agents.OnIssue, Command: []string{"work"}}},

@@ -125,13 +125,15 @@ func (w *world) achieve(r *run) (waits bool) {
 			}
 		}
 	case agents.KindRework:
-		if p := w.forge.pull(r.Item.Ref); !p.Closed {
+		if p := w.forge.pull(r.Item.Ref); !p.Closed && w.trouble(w.mood.crafty) {
+			w.trickery(p, w.logins[r.Agent])
+		} else if !p.Closed {
 			w.rework(p, w.logins[r.Agent])
 			w.log("agent  %s pushes %s to %s, conflict: %v", r.Agent, p.HeadSHA, p.Ref, p.conflict)
 		}
 	case agents.KindSchedule:
 		if w.trouble(0.3) {
-			w.forge.file(w.forge.repo(r.Item.Ref.Repo), forge.LabelBacklog)
+			w.forge.file(w.forge.repo(r.Item.Ref.Repo), forge.LabelBacklog).Author = w.logins[r.Agent]
 		}
 	}
 	return false

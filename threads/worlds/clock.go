@@ -18,6 +18,7 @@ var clockErrors = []time.Duration{time.Minute, time.Hour, 5 * 365 * 24 * time.Ho
 // for an earlier day.
 func (sh *shell) setClock() {
 	sh.w.checks.after.loseTimes(sh.w.Now)
+	clear(sh.w.checks.tolls.accounts)
 	by := oneOf(sh.w, clockErrors...)
 	if sh.w.chance(0.5) {
 		sh.w.log("--- the clock was behind by %s", by)
@@ -59,6 +60,9 @@ func (b *books) shift(by time.Duration, died time.Time) {
 	for _, a := range b.Agents {
 		shiftTimes(by, &a.IdleSince, &a.HeldUntil)
 		shiftTimes(days, &a.Spent.Day)
+	}
+	for _, o := range b.Opened {
+		shiftTimes(days, &o.Day)
 	}
 	for _, t := range b.Threads {
 		shiftTimes(by, &t.ParkedUntil)

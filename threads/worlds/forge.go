@@ -15,10 +15,12 @@ type server struct {
 	w       *world
 	repos   []*repo // by name
 	changed time.Time
-	dirty   bool               // something has changed since settle
-	staged  map[forge.Ref]bool // members of staged convoys, as of settle
-	heads   int                // commits so far
-	said    int64              // comments so far
+	dirty   bool                   // something has changed since settle
+	staged  map[forge.Ref]bool     // members of staged convoys, as of settle
+	heads   int                    // commits so far
+	said    int64                  // comments so far
+	hands   map[forge.Ref][]string // by chain: the agents that were given writing sessions on it
+	wroteOn map[forge.Ref][]string // by chain: those whose program started
 }
 
 type repo struct {
@@ -56,6 +58,8 @@ type pull struct {
 	vouched  []vouch   // approvals by review sessions that the supervisor saw end
 	unshown  []string  // the head and base that the last review session was not shown whole
 	obstacle [pullObstacles]time.Time
+	older    bool // than the journal
+	retried  bool // by a person
 }
 
 // vouch is an approval given in a review session.
@@ -66,7 +70,9 @@ type vouch struct {
 	sure bool
 }
 
-func newServer(w *world) *server { return &server{w: w, changed: w.Now} }
+func newServer(w *world) *server {
+	return &server{w: w, changed: w.Now, hands: make(map[forge.Ref][]string), wroteOn: make(map[forge.Ref][]string)}
+}
 
 func (s *server) repo(name string) *repo {
 	i := slices.IndexFunc(s.repos, func(r *repo) bool { return r.name == name })

@@ -115,6 +115,7 @@ func (w *world) configure() *threads.Config {
 		Repos: []string{"o/a", "o/b"}[:w.number(1, w.size.repos)], Bots: []string{"bot-east", "bot-west"},
 		MergeAuto: w.chance(0.9), RequireMerged: w.chance(0.15), AnswersAuthor: w.chance(0.4), MaxUnreviewed: w.number(1, 4),
 		MaxReviewsHour:  w.number(1, 3),
+		MaxSessionsDay:  w.number(2, 40),
 		MaxReviewRounds: w.number(1, 5), MaxCIFixes: w.number(1, 3),
 	}
 	if w.chance(0.3) {

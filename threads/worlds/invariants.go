@@ -23,6 +23,7 @@ type checks struct {
 	w      *world
 	starts map[threads.Key][]time.Time // each item's starts in the last ten minutes
 	after  aftermath
+	tolls  *tolls
 }
 
 // tableInvariants hold after every step.

@@ -231,13 +231,6 @@ func (p *pull) sentBack() bool {
 	return false
 }
 
-// began handles the start of a session. A review starts only after all requested changes are answered.
-func (a *aftermath) began(r *run) {
-	if r.Item.Kind == agents.KindReview {
-		delete(a.failures, attemptKey{r.Item.Chain, agents.KindRework})
-	}
-}
-
 // retried handles a person's retry: earlier failures no longer count.
 func (a *aftermath) retried(ref forge.Ref) {
 	for _, kind := range []agents.Kind{agents.KindIssue, agents.KindReview, agents.KindRework} {

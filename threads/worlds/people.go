@@ -403,8 +403,14 @@ func (w *world) retry(r *repo) {
 		p.unshown, w.forge.dirty = nil, true
 	}
 	w.log("people retry %s", ref)
-	w.shell.record(ledger.Record{Retry: &ledger.Retry{Refs: []ledger.Ref{ledger.Ref(ref)}}})
+	s, chain, p := w.shell.snapshot(), ref, w.forge.pull(ref)
+	if p != nil {
+		chain, p.retried, w.forge.dirty = threads.ChainOf(&p.Pull), true, true
+	}
+	opener := s.OpenerOf(chain, s.Facts.Pull(ref))
+	w.shell.record(ledger.Record{Retry: &ledger.Retry{Refs: []ledger.Ref{ledger.Ref(ref)}, Opener: opener}})
 	w.checks.after.retried(ref)
+	w.checks.tolls.retried(ref, opener)
 	delete(w.shell.books.dues, ref)
 	w.shell.books.touch(w.coarse(), ref)
 	w.shell.kick()

@@ -26,6 +26,8 @@ type run struct {
 	told     *agents.Outcome // how it ended while no supervisor ran
 	out      *agents.Outcome // how it ended; its executor keeps that until its end is recorded
 	billed   int64           // tokens that it has reported
+	issue    forge.Ref       // for which it counts; zero for none
+	opener   string          // the agent or stranger for whose day it counts; empty for none
 }
 
 func (r *run) String() string {
@@ -45,7 +47,10 @@ func (sh *shell) commit(st threads.Start) {
 	r.PerSession, r.PerIssue = role.PerSession, role.PerIssue
 	r.most = limits{role.PerSession.Tokens, role.PerIssue.Tokens}
 	sh.runs = append(sh.runs, r)
-	sh.w.checks.after.began(r)
+	if r.Item.Kind.Writes() {
+		sh.w.forge.hands[r.Item.Chain] = append(sh.w.forge.hands[r.Item.Chain], r.Agent)
+		sh.w.forge.dirty = true
+	}
 	sh.begun(r, st.PassedOver)
 	sh.w.log("start  %s attempt %d %s", r, r.Attempt, r.Item.Cause)
 	begin := sh.launch
@@ -78,6 +83,7 @@ func (sh *shell) launch(r *run) {
 	r.State, r.Started = threads.Running, sh.w.Now
 	sh.w.seen.Sessions++
 	r.began = sh.w.Now
+	sh.w.checks.tolls.began(sh.w, r)
 	if p := sh.w.forge.pull(r.Item.Ref); p != nil {
 		r.base = p.Base
 	}
@@ -173,6 +179,11 @@ func (sh *shell) ended(
 		sh.w.forge.vouch(r)
 	}
 	sh.w.checks.after.ended(r, sh.w, out, effect)
+	judged := verdict == forge.Approved || verdict == forge.ChangesRequested || out.Result == agents.TooBig
+	if judged { // all earlier requests for changes were answered
+		delete(sh.w.checks.after.failures, attemptKey{r.Item.Chain, agents.KindRework})
+	}
+	sh.w.checks.tolls.ended(sh.w, r, out)
 }
 
 // release removes the claim, then frees agent and slot even if the forge does not answer: the next plan finds a claim
@@ -207,6 +218,7 @@ func (s *server) wrote(r *run) {
 	if !r.Item.Kind.Writes() {
 		return
 	}
+	s.wroteOn[r.Item.Chain] = append(s.wroteOn[r.Item.Chain], r.Agent)
 	if is := s.issue(r.Item.Ref); is != nil {
 		is.writers = append(slices.Clone(is.writers), r.Agent)
 	}
@@ -248,8 +260,10 @@ func (s *server) forgetWriters() {
 			is.writers = nil
 		}
 		for _, p := range r.pulls {
-			p.writers, p.vouched, p.unshown = nil, nil, nil
+			p.writers, p.vouched, p.unshown, p.older = nil, nil, nil, true
 		}
 	}
+	clear(s.hands)
+	clear(s.wroteOn)
 	s.dirty = true
 }

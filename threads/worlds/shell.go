@@ -58,7 +58,7 @@ func (w *world) crash() {
 		return
 	}
 	sh := w.shell
-	kept := w.chance(0.7)
+	kept := w.chance(0.7) || w.mood.crafty == 1 // a lost journal has no counts
 	w.log("--- crash, journal kept: %v", kept)
 	sh.life++
 	sh.down, sh.died = true, w.Now
@@ -78,7 +78,7 @@ func (sh *shell) boot(journal bool) {
 	switch {
 	case !journal:
 		sh.books = newBooks()
-		sh.w.checks.after = newAftermath()
+		sh.w.checks.after, sh.w.checks.tolls = newAftermath(), newTolls()
 		sh.w.forge.forgetWriters()
 	case sh.life > 0:
 		if sh.w.trouble(0.3) {
@@ -86,6 +86,9 @@ func (sh *shell) boot(journal bool) {
 		}
 		sh.books.reread(sh.w.Now, dead)
 		sh.w.checks.report("no remembered event is in the future", sh.books.fromTheFuture(sh.w.Now))
+	}
+	for _, r := range sh.w.forge.repos {
+		sh.record(ledger.Record{Listen: &ledger.Listen{Ref: ledger.Ref{Repo: r.name}, Since: sh.w.Now}})
 	}
 	sh.writes, sh.facts, sh.down = nil, forge.Facts{}, false
 	for _, r := range sh.runs {

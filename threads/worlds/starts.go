@@ -67,13 +67,13 @@ func (in *inspection) issueFree(it *threads.Item, asOf time.Time) error {
 // needs has the obstacles that prevent each kind of work on a pull request.
 var needs = map[agents.Kind][]pullObstacle{
 	agents.KindReview: {
-		pullUninvited,
+		pullUninvited, pullOutside, pullReplaced,
 		pullClosed, pullDraft, pullSkipped, pullClaimed, pullUnwanted, pullStray, pullUnplanned, pullNotGreen, pullJudged,
 		pullUnshown,
 	},
 	agents.KindRework: {
 		pullClosed, pullDraft, pullSkipped, pullClaimed, pullUnwanted, pullStray, pullUnplanned, pullStranger,
-		pullContented,
+		pullContented, pullOutside, pullReplaced,
 	},
 	"merge": {
 		pullClosed, pullDraft, pullSkipped, pullClaimed, pullUnwanted, pullStranger, pullNotGreen, pullUnapproved,

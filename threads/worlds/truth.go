@@ -86,6 +86,8 @@ const (
 	pullUnplanned // of one of our agents, for an issue whose plan waits
 	pullLanded    // of one of our agents, approved, and all of it is in its base
 	pullUnshown   // its reviewer was not shown this head whole
+	pullOutside   // of one of our agents, opened outside a session on its issue
+	pullReplaced  // of one of our agents, and another for its issue was handed in later
 	pullObstacles
 )
 
@@ -94,6 +96,7 @@ var pullObstacleNames = [pullObstacles]string{
 	"in conflict", "judged already", "in order", "not ours", "claimed",
 	"not asked for", "for issues that are done", "for another branch", "for another branch",
 	"for an issue without an approved plan", "merged by half", "too big to review",
+	"opened outside a session on its issue", "not the last for its issue",
 }
 
 // settle updates the obstacles after a change.
@@ -241,6 +244,7 @@ func (s *server) pullObstacles(p *pull) (now [pullObstacles]bool) {
 	now[pullLanded] = p.Contained && s.w.ours(p.Author) && !now[pullUnapproved]
 	now[pullUnplanned] = s.unplannedPull(p)
 	now[pullUnshown] = slices.Equal(p.unshown, []string{p.HeadSHA, p.Base})
+	now[pullOutside], now[pullReplaced] = s.outside(p), s.replaced(p)
 	now[pullStray] = now[pullAstray] && s.w.ours(p.Author)
 	now[pullContented] = !v.changes && p.CI != forge.CIFailure && !p.conflict
 	return now
@@ -337,7 +341,9 @@ func (s *server) suspects(p *pull) []string {
 		for _, ref := range other.Closes {
 			if slices.Contains(p.Closes, ref) {
 				list = append(list, other.writers...)
-				list = append(list, s.issue(ref).writers...)
+				if is := s.issue(ref); is != nil { // an agent may name a pull request instead
+					list = append(list, is.writers...)
+				}
 			}
 		}
 	}

@@ -55,7 +55,8 @@ type world struct {
 	down    map[string]bool   // services that are down
 	over    bool              // nothing is left to do
 	mood    mood
-	failure error // the first violation
+	only    string // the trick that evil agents play; empty for any
+	failure error  // the first violation
 	say     func(string)
 	seen    Stats
 }
@@ -70,6 +71,7 @@ type mood struct {
 	deaf     float64 // the first agent finds no backend, but others do
 	capped   float64 // a session meets a usage limit whose reset is long past
 	curious  float64 // a session asks a question, or posts a plan
+	crafty   float64 // a rework is a trick to be counted from zero
 	restless float64 // a verdict is dismissed, or its head moves, without a session
 }
 
@@ -161,11 +163,12 @@ func newWorld(seed uint64, say func(string)) *world {
 		failure: oneOf(w, 0.1, 0.4, 0.4, 0.9), changes: oneOf(w, 0.1, 0.3, 0.8),
 		red: oneOf(w, 0.1, 0.2, 0.7), conflict: oneOf(w, 0.1, 0.3, 0.8),
 		closing: oneOf(w, 0, 0.02, 0.5, 0.9), curious: oneOf(w, 0, 0, 0.4),
-		restless: oneOf(w, 0, 0, 0, 0, 0.9), deaf: oneOf(w, 0, 0, 0, 0.95), capped: oneOf(w, 0, 0, 0, 0, 0.6),
+		crafty: oneOf(w, 0, 0, 0, 0, 0.6), restless: oneOf(w, 0, 0, 0, 0, 0.9),
+		deaf: oneOf(w, 0, 0, 0, 0.95), capped: oneOf(w, 0, 0, 0, 0, 0.6),
 	}
 	w.forge = newServer(w)
 	w.shell = newShell(w)
-	w.checks = checks{w, make(map[threads.Key][]time.Time), newAftermath()}
+	w.checks = checks{w, make(map[threads.Key][]time.Time), newAftermath(), newTolls()}
 	return w
 }
 
