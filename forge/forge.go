@@ -19,6 +19,8 @@ var (
 	ErrTaken = errors.New("already taken")
 	// ErrForbidden means that the account lacks the right (401, 403). Retrying does not help.
 	ErrForbidden = errors.New("forbidden")
+	// ErrNoAccess is an ErrForbidden of an account that is no collaborator with write access, whatever its token may do.
+	ErrNoAccess = fmt.Errorf("no write access: %w", ErrForbidden)
 	// ErrOff means that no account can work in the repository: it is archived or was renamed. The wrapping error says
 	// what to do.
 	ErrOff = errors.New("repository off")

@@ -21,23 +21,18 @@ func (rn *sessionRunner) job(x *session) (agents.Job, error) {
 	if err != nil {
 		return agents.Job{}, err
 	}
-	place := func(kind, name string) string { return filepath.Join(rn.stateDir, kind, x.Agent, name) }
 	j := x.config.Placed(&x.agent)
 	j.User, j.Root = x.config.UserOf(&x.agent, &x.role), x.role.Root
 	j.RunID, j.Instance, j.Role, j.Kind, j.Priority = x.RunID, rn.instance, x.Role, x.Item.Kind, x.Item.Priority
 	j.Repo, j.Number, j.Issue, j.Claim = x.Item.Ref.Repo, x.Item.Ref.Number, x.Item.Chain.Number, x.commit
-	j.Command, j.Home = argv, place("home", "")
+	j.Command = argv
+	SetFolders(&j, &x.role, rn.stateDir, workspaceName(x))
 	j.Workspace, j.HomeKey = path.Join(x.Agent, workspaceName(x)), x.Agent
-	j.LogPath, j.MaxLog = logPath(rn.stateDir, x.Agent, x.RunID), x.config.Factory.MaxLog
-	j.ResultPath = place("results", x.RunID+".json")
+	j.MaxLog = x.config.Factory.MaxLog
 	j.Spent = func(u agents.Usage) { rn.spent(x, u) }
 	j.Timeout, j.Stall = x.role.Timeout, x.role.Stall
 	if x.thread.Backend.Server() {
 		j.BackendURL = cmp.Or(x.agent.BaseURL, x.thread.BaseURL)
-	}
-	j.Dir = place("work", workspaceName(x))
-	if x.role.Cwd != "" {
-		j.Dir = x.role.Cwd // used as the workspace too
 	}
 	if x.thread.Executor != "" {
 		j.Place = rn.state.chain(x.Item.Chain).Place
@@ -56,6 +51,18 @@ func (rn *sessionRunner) job(x *session) (agents.Job, error) {
 	}
 	j.Env, j.Secrets = env.Apart(agents.Environ(rn.environ, env))
 	return j, nil
+}
+
+// SetFolders sets the folders and files of a session: its home, its working directory, its log and its result, and with
+// a sandbox its temporary files. The job has the agent and the run already.
+func SetFolders(j *agents.Job, r *agents.Role, stateDir, workspace string) {
+	place := func(kind, name string) string { return filepath.Join(stateDir, kind, j.Agent, name) }
+	j.Home, j.LogPath = place("home", ""), logPath(stateDir, j.Agent, j.RunID)
+	j.ResultPath = place("results", j.RunID+".json")
+	j.Dir = cmp.Or(r.Cwd, place("work", workspace)) // cwd is used as the workspace too
+	if r.Sandbox.On() {
+		j.Tmp = place("tmp", "")
+	}
 }
 
 // workspaceName returns the same name for every session of an agent on a chain, so that rework finds the
@@ -100,7 +107,6 @@ func (rn *sessionRunner) sandbox(x *session, j *agents.Job) {
 	if !j.Sandbox.On() {
 		return
 	}
-	j.Tmp = filepath.Join(rn.stateDir, "tmp", x.Agent)
 	j.Sandbox.Write = append(slices.Clone(j.Sandbox.Write), filepath.Join(rn.stateDir, "work", x.Agent))
 	j.Sandbox.Connect = append(slices.Clone(j.Sandbox.Connect), portSSH, portHTTPS)
 	for _, address := range []string{x.config.Forge.URL, x.thread.BaseURL, x.agent.BaseURL, rn.collector} {

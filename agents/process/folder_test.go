@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"codeberg.org/johba/disinto/agents"
 )
 
 // treeOfOthers makes a folder that root owns, and in it a folder of another account, stranger.
@@ -131,5 +133,52 @@ func TestResultIsReadWithTheAgentsRights(t *testing.T) {
 	}
 	if err := clearResult(path, a); err == nil || !exists(hidden+"/result.json") {
 		t.Errorf("clearResult followed the agent's link and removed a file: %v", err)
+	}
+}
+
+// CheckFolders finds what a start would meet, and creates nothing. A parent of the state folder that belongs to a third
+// account makes every start fail, because the agent's account may not write there.
+func TestCheckFolders(t *testing.T) {
+	ours, theirs, a := treeOfOthers(t)
+	const third = 65533
+	for _, tt := range []struct {
+		name, dir string
+		mode      os.FileMode // 0: the folder is missing
+		owner     int
+		fails     bool
+	}{
+		{"a new folder of ours", ours + "/new", 0, 0, false},
+		{"a folder of ours", ours + "/old", 0o755, 0, false},
+		{"a closed folder of ours", ours + "/closed", 0o700, 0, true},
+		{"a folder of the account", theirs + "/own", 0o700, 65534, false},
+		{"a folder of a third account", ours + "/third", 0o755, third, true},
+		{"a closed folder of a third account", ours + "/shut", 0o700, third, true},
+		{"a folder that everybody may write", ours + "/common", 0o777 | os.ModeSticky, 0, false},
+		{"a third account's in it", ours + "/common/third", 0o755, third, true},
+	} {
+		if tt.mode != 0 {
+			err := errors.Join(os.MkdirAll(tt.dir, 0o755), os.Chmod(tt.dir, tt.mode), os.Chown(tt.dir, tt.owner, tt.owner))
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		state := tt.dir + "/state"
+		job := agents.Job{
+			User: stranger, Home: state + "/home/dev", Dir: state + "/work/dev/x", ResultPath: state + "/results/dev/x.json",
+			LogPath: state + "/logs/dev/x.log", Tmp: state + "/tmp/dev",
+		}
+		err := CheckFolders(&job)
+		if (err != nil) != tt.fails || exists(state) {
+			t.Errorf("%s: CheckFolders = %v; it created something: %v", tt.name, err, exists(state))
+		}
+		r := run{job: job, account: a}
+		log, startErr := r.prepare()
+		if startErr == nil {
+			_ = log.Close()
+			startErr = a.barred(job.Dir)
+		}
+		if (startErr != nil) != tt.fails {
+			t.Errorf("%s: a start says %v, CheckFolders %v", tt.name, startErr, err)
+		}
 	}
 }

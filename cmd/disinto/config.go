@@ -68,7 +68,7 @@ const promptsFlag = "--prompts"
 func placeBuiltin(config *threads.Config, path string) error {
 	for i := range config.Roles {
 		r := &config.Roles[i]
-		if !r.BuiltIn() {
+		if !r.BuiltIn() || len(r.Command) == 0 { // the file is wrong
 			continue
 		}
 		self, err := os.Executable()

@@ -30,6 +30,15 @@ func secretsFile(config string, lookupEnv func(string) (string, bool)) string {
 // readSecrets reads a secrets file. A missing file counts as empty. It refuses a file that other accounts can read,
 // because agents could read it too.
 func readSecrets(path string) (string, error) {
+	text, err := secretsText(path)
+	if err != nil {
+		return "", err
+	}
+	return text, nil
+}
+
+// secretsText is readSecrets for check, which goes on with the text of a file that it refuses.
+func secretsText(path string) (string, error) {
 	f, err := plainfile.OpenNamed(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return "", nil
@@ -39,12 +48,12 @@ func readSecrets(path string) (string, error) {
 	}
 	defer f.Close()
 	info, err := f.Stat()
-	if err == nil && info.Mode().Perm()&0o077 != 0 {
-		return "", fmt.Errorf("cannot use %s: others can read it; chmod 600 %s", path, path)
-	}
 	raw, readErr := plainfile.Text(f, longestConfig)
 	if err = cmp.Or(err, readErr); err != nil {
 		return "", fmt.Errorf("cannot read the secrets: %w", err)
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return string(raw), fmt.Errorf("cannot use %s: others can read it; chmod 600 %s", path, path)
 	}
 	return string(raw), nil
 }

@@ -30,7 +30,9 @@ func checkCommand(c *cli) *cobra.Command {
 		Long: `
 Checks everything that run needs: the file is valid, the forge answers, every
 token belongs to its agent, the repositories are writable, every backend
-answers, every program exists, and a hub can read its other hosts.
+answers, every program exists, sessions can use their folders, and a hub can
+read its other hosts. One run reports everything: if the file has mistakes, what
+is right of it is checked all the same.
 
 It also finds work that would wait for ever: of authors that have no reviewer,
 with labels and skills that no agent takes, of sessions that wait for each
@@ -39,15 +41,17 @@ most that a night can cost.
 
 check writes nothing. --fix creates missing labels, as run does, registers the
 web hook again, and registers the control room so that people can sign in with
-the forge. --notify sends a message to each url of [notify]. Exits 1 if there is
-a problem.`,
+the forge. It also gives accounts the access to repositories that they lack, and
+changes no token: with that of an administrator in $FORGE_ADMIN_TOKEN, or with
+the supervisor's, if it may do that. --notify sends a message to each url of
+[notify]. Exits 1 if there is a problem.`,
 		Example: `
   disinto check
   disinto check --config next.toml --offline`,
 	}
 	flags := cmd.Flags()
 	k := new(checker)
-	flags.BoolVar(&k.fix, "fix", false, "create labels, register the hook and the control room")
+	flags.BoolVar(&k.fix, "fix", false, "create labels, give access, register the hook and\nthe control room")
 	flags.BoolVar(&k.notify, "notify", false, "send a message to each url of [notify]")
 	flags.BoolVar(&k.offline, "offline", false, "make no network requests")
 	k.place.flags(flags)
@@ -68,6 +72,7 @@ type checker struct {
 	config  *threads.Config
 	found   []screen.Finding
 	started []string      // the starts of CLIs that were tried
+	barred  []string      // repositories to which the supervisor has no access
 	open    []forge.Issue // open issues on the forge; nil if they were not read
 }
 
@@ -98,32 +103,11 @@ func (k *checker) check(ctx context.Context) error {
 	if k.notify && k.offline {
 		return usagef("--notify sends messages, which --offline forbids")
 	}
-	config, _, err := readConfig(k.place.configFile(), k.c.lookup)
+	config, whole, err := readRight(k.place.configFile(), k.c.lookup)
 	k.addProblem("file", err)
-	if err == nil {
+	if config != nil {
 		k.config = config
-		k.addOK("file", "%s: %s", k.place.configFile(), describe(config))
-		for _, line := range removedKeys(config) {
-			k.addNote("file", line)
-		}
-		k.work()
-		k.agents()
-		if !k.offline {
-			k.forge(ctx)
-			k.backends(ctx)
-			k.cluster(ctx)
-			k.fleet(ctx)
-			k.notified(ctx)
-		}
-		k.waits()
-		k.credentials(ctx)
-		k.programs()
-		k.starts(ctx)
-		k.services()
-		k.containment()
-		k.sandbox()
-		k.ports(ctx)
-		k.disk(k.place.stateDir(k.c))
+		k.parts(ctx, whole)
 	}
 	if err := k.print(k.json); err != nil {
 		return err
@@ -132,6 +116,38 @@ func (k *checker) check(ctx context.Context) error {
 		return errSaid
 	}
 	return nil
+}
+
+// parts checks everything but the file. Without whole the file has mistakes, which file reported, and what follows from
+// the file as a whole is left out.
+func (k *checker) parts(ctx context.Context, whole bool) {
+	if whole {
+		k.addOK("file", "%s: %s", k.place.configFile(), describe(k.config))
+		k.work()
+	}
+	for _, line := range removedKeys(k.config) {
+		k.addNote("file", line)
+	}
+	k.agents(whole)
+	if !k.offline {
+		k.forge(ctx)
+		k.backends(ctx)
+		k.cluster(ctx)
+		k.fleet(ctx)
+		k.notified(ctx)
+	}
+	if whole {
+		k.waits()
+	}
+	k.credentials(ctx)
+	k.programs()
+	k.starts(ctx)
+	k.services()
+	k.containment()
+	k.sandbox()
+	k.folders()
+	k.ports(ctx)
+	k.disk(k.place.stateDir(k.c))
 }
 
 // print prints the findings, problems last: the last lines stay visible on a terminal.
@@ -154,9 +170,11 @@ func rank(f screen.Finding) int {
 }
 
 // agents checks the agents against the scheduler's rules, and their accounts against the system.
-func (k *checker) agents() {
-	for _, line := range problems(k.config) {
-		k.addProblem("agents", errors.New(line))
+func (k *checker) agents(whole bool) {
+	for _, p := range k.config.Problems() {
+		if whole || p.Reason.Code == threads.NoToken { // others may follow from a mistake in the file
+			k.addProblem("agents", errors.New(p.String()))
+		}
 	}
 	for _, user := range accounts(localPart(k.config)) {
 		if err := process.CheckUser(user); err != nil {
@@ -177,41 +195,44 @@ func (k *checker) agents() {
 	}
 }
 
-// forge checks everything that the supervisor needs from the forge, then the owners of the agents' tokens.
+// forge checks everything that the supervisor needs from the forge, then the owners of the agents' tokens. A repository
+// or an account that lacks a right keeps no other one from being checked: each round of check and repair costs a person
+// more than a request.
 func (k *checker) forge(ctx context.Context) {
-	client, err := newForge(k.c, k.config)
+	if k.config.Forge.URL == "" { // file reported it
+		return
+	}
+	config := *k.config
+	for i := range config.Agents { // without the supervisor's token, those of agents can be checked
+		config.Forge.Token = cmp.Or(config.Forge.Token, config.Agents[i].Token)
+	}
+	if config.Forge.Token == "" {
+		return
+	}
+	client, err := newForge(k.c, &config)
 	if err != nil {
 		k.addProblem("forge", err)
 		return
 	}
-	err = k.labels(ctx, client)
-	if errors.Is(err, forge.ErrUnavailable) {
-		return // every other request would fail in the same way
+	members := k.members(ctx, client)
+	if k.fix {
+		k.repairAccess(ctx, client, members)
 	}
-	usable := err == nil
-	if usable {
+	known := false // our token
+	if k.config.Forge.Token != "" {
+		err = k.labels(ctx, client)
+		if errors.Is(err, forge.ErrUnavailable) {
+			return // every other request would fail in the same way
+		}
+		_, who := client.WhoAmI(ctx, "")
+		known = who == nil
+	}
+	if known {
 		k.read(ctx, client)
 		k.hooks(ctx, client)
 		k.signIn(ctx, client)
 	}
-	for i := range k.config.Agents {
-		a := &k.config.Agents[i]
-		if a.Token == "" {
-			continue // agents reported it
-		}
-		login, err := client.WhoAmI(ctx, a.Token.Reveal())
-		switch {
-		case err != nil:
-			k.addProblem("agents", fmt.Errorf("%s: %w; give it a new token", a.Name, err))
-		case !strings.EqualFold(login, a.Login):
-			k.addProblem("agents", fmt.Errorf(`%s: its token belongs to %s: give it the token of %s, or set forge_user = "%s"`,
-				a.Name, login, a.Login, login))
-		case usable:
-			k.agent(ctx, client, a)
-		default: // the forge check of the repositories failed: do not report that again for each agent
-			k.addOK("agents", "%s is %s on the forge", a.Name, login)
-		}
-	}
+	k.access(members)
 }
 
 // readTime limits the scan of open issues. check uses the issues that it has read by then.
@@ -228,20 +249,6 @@ func (k *checker) read(ctx context.Context, client supervisor.Reader) {
 		if why := cmp.Or(r.Off, r.NoPush); why != "" {
 			k.addProblem("forge", errors.New(why))
 		}
-	}
-}
-
-// agent checks that an agent's account has the rights for its work in every repository.
-func (k *checker) agent(ctx context.Context, client supervisor.Forge, a *agents.Agent) {
-	well := true
-	for _, repo := range k.config.Forge.Repos {
-		err := client.MayWork(ctx, a.Token.Reveal(), repo)
-		if well = well && err == nil; err != nil && !errors.Is(err, forge.ErrOff) { // the forge line says what is off
-			k.addProblem("agents", fmt.Errorf("%s: %w", a.Name, err))
-		}
-	}
-	if well {
-		k.addOK("agents", "%s is %s on the forge, with the rights for its work", a.Name, a.Login)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"codeberg.org/johba/disinto/forge"
@@ -102,6 +103,9 @@ func (k *checker) hooks(ctx context.Context, client supervisor.Forge) {
 		return
 	}
 	for _, repo := range k.config.Forge.Repos {
+		if slices.Contains(k.barred, repo) {
+			continue // labels reported it
+		}
 		if k.fix {
 			k.setHook(ctx, h, repo, url)
 		} else {

@@ -3,11 +3,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/nomad"
 	"codeberg.org/johba/disinto/agents/process"
+	"codeberg.org/johba/disinto/supervisor"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -72,5 +77,36 @@ func (k *checker) cluster(ctx context.Context) {
 	}
 	if about != "" {
 		k.addOK("nomad", "%s", about)
+	}
+}
+
+// folders checks that each agent's sessions can use their folders, with the function that a start uses: a parent of the
+// state folder that belonged to a third account once made every start fail, and check said ok.
+func (k *checker) folders() {
+	config, state := localPart(k.config), k.place.stateDir(k.c)
+	if abs, err := filepath.Abs(state); err == nil {
+		state = abs
+	}
+	var said []string
+	for i := range config.Agents {
+		a := &config.Agents[i]
+		for _, name := range a.Roles {
+			r := config.Role(name)
+			if r == nil || process.CheckUser(cmp.Or(a.User, config.Factory.User)) != nil {
+				continue // agents reports it
+			}
+			j := agents.Job{RunID: "check", Agent: a.Name, User: cmp.Or(a.User, config.Factory.User)}
+			supervisor.SetFolders(&j, r, state, "check")
+			for _, line := range errorLines(process.CheckFolders(&j)) {
+				if !slices.Contains(said, line) {
+					k.addProblem("sessions", fmt.Errorf("%s cannot start: %s; chown or chmod that folder, or use another --state",
+						a.Name, line))
+				}
+				said = append(said, line)
+			}
+		}
+	}
+	if len(said) == 0 && len(config.Agents) > 0 {
+		k.addOK("sessions", "their folders in %s can be used", state)
 	}
 }

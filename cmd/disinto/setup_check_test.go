@@ -145,7 +145,11 @@ func TestCheck(t *testing.T) {
 		{
 			name:  "no such repository",
 			edits: []string{`repos = ["` + demo.Repo + `"]`, `repos = ["ada/nowhere"]`},
-			want:  []string{"cannot see the repository ada/nowhere"},
+			want: []string{
+				"cannot see the repository ada/nowhere",
+				"no agent can see ada/nowhere: if its name is right, make dev-kimi, dev-qwen, gardener-qwen, planner-sonnet, " +
+					"review-sonnet collaborators",
+			},
 		},
 		{
 			name:    "an account that may only read",

@@ -58,6 +58,16 @@ func (m Mistakes) Unwrap() []error {
 // stand-in. The error is of type Mistakes and has every mistake, unless a syntax error hides others. With an error
 // the configuration is nil, else it is complete: factory.toml.example documents the defaults.
 func Decode(name, text string, lookupEnv func(string) (string, bool)) (*threads.Config, error) {
+	config, mistakes := DecodeRight(name, text, lookupEnv)
+	if len(mistakes) > 0 {
+		return nil, mistakes
+	}
+	return config, nil
+}
+
+// DecodeRight decodes what is right of a factory.toml, to check the rest of a factory in the same run. A wrong value
+// counts as missing. The configuration is complete only without mistakes, and nil if the text is no TOML.
+func DecodeRight(name, text string, lookupEnv func(string) (string, bool)) (*threads.Config, Mistakes) {
 	d := &decoder{config: threads.Config{Name: name}, lookupEnv: lookupEnv, assigned: map[string]assignment{}}
 	var values map[string]any
 	if _, err := toml.Decode(text, &values); err != nil {
@@ -65,19 +75,16 @@ func Decode(name, text string, lookupEnv func(string) (string, bool)) (*threads.
 	}
 	d.lines = tomltext.Lines(text)
 	d.read(&table{d: d, values: values})
-	if len(d.mistakes) > 0 {
-		slices.SortFunc(d.mistakes, func(a, b Mistake) int {
-			return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Text, b.Text))
-		})
-		return nil, d.mistakes
-	}
+	slices.SortFunc(d.mistakes, func(a, b Mistake) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Text, b.Text))
+	})
 	slices.SortFunc(d.config.Secrets, func(a, b agents.SecretVar) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Agent, b.Agent))
 	})
 	slices.SortFunc(d.config.Removed, func(a, b threads.RemovedKey) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Key, b.Key))
 	})
-	return &d.config, nil
+	return &d.config, d.mistakes
 }
 
 // read reads the whole file, and checks its tables against each other.
