@@ -129,12 +129,26 @@ func (g *git) commitIndex(ctx context.Context, dir, parent, message, which strin
 // much space as the repository's files.
 const keepTrees = 8
 
+// keptMost is how many commits of refs/disinto/kept a mirror has, the newest. Only a person looks for them.
+const keptMost = 1000
+
+// pruneKept deletes the oldest refs beyond keptMost, a hundred at most.
+func (t *tree) pruneKept(ctx context.Context) {
+	out, _ := t.do(ctx, t.mirror, "for-each-ref", "--sort=-committerdate", "--format=%(refname)", keptRefs)
+	refs := strings.Fields(out)
+	old := refs[min(len(refs), keptMost):]
+	for _, ref := range old[:min(len(old), 100)] {
+		_, _ = t.do(ctx, t.mirror, "update-ref", "-d", ref) // the next session tries again
+	}
+}
+
 // leftFiles are the files beside a chain's worktree. The last entry is the folder itself, which is removed if empty.
 var leftFiles = []string{"session.json", "prompt.md", "verdict.json", "answer.json", "lessons.md", "result.json", ""}
 
 // tidy removes the worktrees of finished chains, and the oldest beyond keepTrees, but none with work that is not on the
-// forge. git itself refuses to remove a worktree with untracked files.
+// forge. git itself refuses to remove a worktree with untracked files. It also bounds the kept commits.
 func (t *tree) tidy(ctx context.Context, logf func(string, ...any)) {
+	t.pruneKept(ctx)
 	out, err := t.do(ctx, t.mirror, "worktree", "list", "--porcelain")
 	if err != nil {
 		return
