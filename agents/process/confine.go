@@ -113,11 +113,13 @@ func (o *startOrder) capabilities() capabilities {
 // dropCapabilities prevents the processes that this thread starts from ever gaining a capability outside keep, by
 // inheritance or by executing a file. The thread loses those capabilities too, unless keep is empty: then it first
 // becomes another user, who has none. With no_new_privs that holds even without the right to lower the bounding set.
-func dropCapabilities(keep capabilities) {
+// A thread that the shim still needs, for cgroups, keeps its own if the bounding set could be lowered, which suffices.
+func dropCapabilities(keep capabilities, needed bool) {
+	lowered := true
 	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 	for c := uintptr(0); unix.Prctl(unix.PR_CAPBSET_READ, c, 0, 0, 0) == nil; c++ {
 		if keep>>c&1 == 0 {
-			_ = unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0)
+			lowered = unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0) == nil && lowered
 		}
 	}
 	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
@@ -127,7 +129,7 @@ func dropCapabilities(keep capabilities) {
 	}
 	for i := range caps {
 		caps[i].Inheritable = 0
-		if keep != 0 {
+		if keep != 0 && !(needed && lowered) {
 			kept := uint32(keep >> (32 * i))
 			caps[i].Permitted &= kept
 			caps[i].Effective &= kept

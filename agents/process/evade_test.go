@@ -397,7 +397,7 @@ func TestDropWithoutSetpcap(t *testing.T) {
 		caps[0].Permitted &^= 1 << unix.CAP_SETPCAP
 		caps[0].Inheritable = 1 << unix.CAP_NET_RAW & caps[0].Permitted
 		_ = unix.Capset(&head, &caps[0])
-		dropCapabilities(ordinary)
+		dropCapabilities(ordinary, false)
 		_ = unix.Capget(&head, &caps[0])
 		left <- uint64(caps[1].Permitted|caps[1].Effective)<<32 |
 			uint64(caps[0].Permitted|caps[0].Effective|caps[0].Inheritable)

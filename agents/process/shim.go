@@ -256,7 +256,7 @@ func (s *shim) spawn(o startOrder) (b startedProgram) {
 	}
 	limitProcesses(o.NProc)
 	if keep := o.capabilities(); keep != everyCapability {
-		dropCapabilities(keep)
+		dropCapabilities(keep, o.Sandbox == nil)
 	}
 	path, argv := string(o.Path), unpack(o.Argv)
 	to := s.output.descriptor()
