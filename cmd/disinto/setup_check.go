@@ -327,8 +327,8 @@ func (k *checker) programs() {
 			k.addProblem("programs", err)
 			continue
 		}
-		if len(argv) == 0 {
-			continue // agents reported it for each agent of the role
+		if len(argv) == 0 || r.BuiltIn() && len(r.Own(argv)) == 0 {
+			continue // agents or file reported it
 		}
 		path, err := process.Lookup(argv[0], r.Cwd, k.c.environ)
 		if err != nil {

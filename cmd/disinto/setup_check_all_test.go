@@ -60,7 +60,7 @@ func TestCheckHalfFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(string(example), "\n")
-	step := 9
+	step := 3
 	if storms() {
 		step = 1
 	}
