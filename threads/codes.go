@@ -288,7 +288,7 @@ var codeDocs = []CodeDoc{
 		"the forge has not said yet whether it merges cleanly", ""),
 	doc(MergeQueued, Blocked, ByItself, "merged after {refs}",
 		"another pull request of the repository is merged first", ""),
-	doc(TooManyRounds, Failed, ByItself, "{note} {count} times, needs a person",
+	doc(TooManyRounds, Failed, ByPerson, "{note} {count} times, needs a person",
 		"the limit of rounds, reviews, CI fixes or sessions of an issue and its pull requests is reached",
 		"look at it, then `disinto retry REF`; removing `needs-human` resets nothing"),
 	doc(NotDue, Blocked, ByItself, "next run {time}", "its next run is later", ""),

@@ -153,6 +153,7 @@ var keys = slices.Concat([]turned{
 	cannot("people answer when they did", "forge.answers"),
 	cannot("no person's pull request is in a load", "forge.max_reviews_per_hour"),
 	cannot("people file the issues of a load", "forge.max_sessions_per_day"),
+	cannot("reviewers of a load are shown everything", "forge.max_unseen"),
 	cannot("it counts with listen_hooks, which has a row", "forge.webhook_secret"),
 	cannot(unblocked, "forge.require_merged"),
 	cannot(machine, "factory.state", "factory.user", "factory.stop_grace", "factory.sandbox", "factory.sandbox_read",

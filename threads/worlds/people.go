@@ -396,7 +396,8 @@ func (w *world) retry(r *repo) {
 		w.forge.labelPull(p, "", forge.LabelBlocked)
 		w.forge.labelPull(p, "", forge.LabelNeedsHuman)
 	}
-	if slices.ContainsFunc(w.shell.runs, func(x *run) bool { return x.Item.Ref == ref || x.Item.Chain == ref }) {
+	busy := slices.ContainsFunc(w.shell.runs, func(x *run) bool { return x.Item.Ref == ref || x.Item.Chain == ref })
+	if busy || ref.IsZero() {
 		return // the command is refused during a session
 	}
 	if p := w.aPull(r, func(p *pull) bool { return p.Ref == ref }); p != nil {
