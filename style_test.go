@@ -160,13 +160,13 @@ func TestRecordedTextIsWide(t *testing.T) {
 	}
 }
 
-// testNames returns the names of all test functions.
+// testNames returns the names of all test functions, each also with its folder: agents.TestEnviron.
 func testNames(t *testing.T) map[string]bool {
 	there := make(map[string]bool)
 	for _, s := range sources(t) {
 		for _, decl := range s.file.Decls {
 			if f, ok := decl.(*ast.FuncDecl); ok && s.test {
-				there[f.Name.Name] = true
+				there[f.Name.Name], there[s.dir+"."+f.Name.Name] = true, true
 			}
 		}
 	}

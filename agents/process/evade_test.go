@@ -307,6 +307,24 @@ threading.Thread(target=lambda: os.sched_setaffinity(0, os.sched_getaffinity(0))
 	}
 }
 
+// A session mounts nothing, not even in a namespace of its own, where it has every capability.
+func TestSandboxMounts(t *testing.T) {
+	t.Parallel()
+	const script = "unshare --user --map-root-user --mount --propagation unchanged mount -t tmpfs none . && echo mounted"
+	asUsers(t, func(t *testing.T, user string) {
+		for _, mode := range []agents.SandboxMode{agents.SandboxOff, agents.SandboxAuto} {
+			job := sandboxed(t, script)
+			job.User, job.Sandbox.Mode = user, mode
+			switch got := runJob(t, job).Tail; {
+			case mode == agents.SandboxOff && !strings.Contains(got, "mounted"):
+				t.Skip("this account cannot mount without a sandbox either: " + got)
+			case mode == agents.SandboxAuto && strings.Contains(got, "mounted"):
+				t.Error("a session in a sandbox mounted a file system")
+			}
+		}
+	})
+}
+
 // A session runs as root with what package managers need only if its role has root = true. Otherwise it changes nothing
 // of other accounts: neither mode nor owner, times or attributes. It gains nothing else in either way.
 func TestSessionCapabilities(t *testing.T) {

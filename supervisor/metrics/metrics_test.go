@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"regexp"
@@ -227,6 +228,37 @@ func TestConcurrent(t *testing.T) {
 			}
 		})
 	}
+	all.Wait()
+}
+
+// Four scrapes are answered at a time. The fifth is refused at once, and the others are not.
+func TestScrapesAtOnce(t *testing.T) {
+	begun, release := make(chan bool), make(chan bool)
+	m := newTestMetrics(func() supervisor.Levels {
+		begun <- true
+		<-release
+		return factoryLevels()
+	})
+	scrape := func() int {
+		w := httptest.NewRecorder()
+		m.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+		return w.Code
+	}
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			if got := scrape(); got != http.StatusOK {
+				t.Errorf("one of four scrapes got %d", got)
+			}
+		})
+	}
+	for range 4 {
+		<-begun
+	}
+	if got := scrape(); got != http.StatusServiceUnavailable {
+		t.Errorf("the fifth scrape got %d, want 503", got)
+	}
+	close(release)
 	all.Wait()
 }
 
