@@ -179,7 +179,7 @@ func (v *view) askedFor(p *forge.Pull) bool {
 // chain, or does scheduled work, which has no item. What was opened before our memory begins counts as handed in,
 // because a lost journal must not lose work.
 func (v *view) handedIn(p *forge.Pull, chain forge.Ref) bool {
-	if since, known := v.History.Listens[p.Repo]; known && p.Created.Before(since) {
+	if since, known := v.History.Listens[p.Repo]; !known || p.Created.Before(since) {
 		return true
 	}
 	a := v.Config.AgentByLogin(p.Author)

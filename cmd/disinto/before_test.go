@@ -85,6 +85,7 @@ func olderForecast(t *testing.T, journal string) string {
 		}
 		s.Facts.Issues = append(s.Facts.Issues, is)
 	}
+	ledger.Entry(s.History.Chains, ref(105)).Wrote("dev-kimi") // in a session, which handed in the pull request
 	s.Facts.Pulls = []forge.Pull{{
 		Ref: ref(110), Author: "dev-kimi", Closes: []forge.Ref{ref(105)}, Base: "main", HeadSHA: "aa",
 		Created: now.Add(-time.Minute), Updated: now.Add(-time.Minute), Mergeable: forge.MergeClean, AsOf: now,

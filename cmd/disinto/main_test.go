@@ -164,7 +164,7 @@ func TestUsage(t *testing.T) {
 			stderr: "disinto: flag needs an argument: --state (disinto help status)",
 		},
 		{name: "too many arguments", args: "status now", code: 2, stderr: "disinto: usage: disinto status [flags]"},
-		{name: "too few arguments", args: "why", code: 2, stderr: "disinto: usage: disinto why REF|AGENT|THREAD [flags]"},
+		{name: "too few arguments", args: "show", code: 2, stderr: "disinto: usage: disinto show REF [flags]"},
 		{
 			name: "no reference", args: "cancel twelve", code: 2,
 			stderr: `disinto: cannot read "twelve" as an issue: write 12, #12 or owner/name#12`,

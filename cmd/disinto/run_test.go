@@ -110,7 +110,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("got remaining processes %q", left)
 	}
 	got := disinto(t.Context(), nil, "status", "--state", state)
-	if got.code != exitFailed || !strings.Contains(got.stdout, "not running") {
+	if got.code != exitFailed || !strings.HasPrefix(got.stdout, "no supervisor runs: ") {
 		t.Errorf("status afterwards: got exit code %d\n%s", got.code, got.stdout)
 	}
 }

@@ -41,7 +41,7 @@ func TestComplete(t *testing.T) {
 		{"help sl", "sling\t"},
 		{"help fl", "fleet\t"},
 		{"status --w", "--watch\tupdate the output until interrupted"},
-		{"status --", "--watch|--config|--state|--address|--token-file|--json|--output|--help"},
+		{"status --", "--all|--watch|--config|--state|--address|--token-file|--json|--output|--help"},
 		{"status -o ", "json|text"},
 		{"status --output=j", "json"},
 		{"status --config ", ":files"},

@@ -310,7 +310,7 @@ func TestMCPHostile(t *testing.T) {
 
 // A supervisor's answer is bounded, and has no control characters, when it reaches a model.
 func TestMCPAnswers(t *testing.T) {
-	long := strings.Repeat(`{"repo":"o/r","number":1,"title":"`+strings.Repeat("ü", 40)+`"},`, 2000)
+	long := strings.Repeat(`{"repo":"o/r","number":1,"why":"`+strings.Repeat("ü", 4000)+`"},`, 20)
 	a := newAsked(t, map[string]string{
 		"GET /v1/state":   `{"version":"v1","queue":[` + strings.TrimSuffix(long, ",") + `]}`,
 		"GET /v1/convoys": `{"convoys": [{"repo":"o/r","number":20,"title":"a\u202eb` + "\u202e" + `\u001b[2J"}]}`,
@@ -318,7 +318,7 @@ func TestMCPAnswers(t *testing.T) {
 	session := mcpClient(t, nil, "--state", a.state)
 	text, document, failed := said(t, session, "status", nil)
 	if failed || document != "" || len(text) > longestAnswer+200 || !strings.Contains(text, "\n(truncated from ") {
-		t.Errorf("a long queue: got failed %v, %d bytes of text, %d of the document", failed, len(text), len(document))
+		t.Errorf("long reasons: got failed %v, %d bytes of text, %d of the document", failed, len(text), len(document))
 	}
 	text, document, failed = said(t, session, "convoy_status", nil)
 	if failed || strings.ContainsAny(text, "\u202e\x1b") || document == "" {
