@@ -2,6 +2,7 @@ package forge
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -20,7 +21,8 @@ func (c Command) Equal(other Command) bool {
 }
 
 // CommandComment is a comment with a command. Edited comments are never among them: every account with write access can
-// edit another account's comment, and the forge still shows the author of the first version.
+// edit another account's comment, and the forge still shows the author of the first version. The forge's times are
+// whole seconds, so an edit within the second in which the comment was written does not show.
 type CommandComment struct {
 	Ref            // the issue or pull request that has the comment
 	ID      int64  // ID of the comment; the forge numbers comments across all repositories
@@ -28,6 +30,9 @@ type CommandComment struct {
 	At      time.Time
 	Command Command
 }
+
+// ConfirmKey is the key of the supervisor's comment that asks the command's author to confirm it.
+func (s *CommandComment) ConfirmKey() string { return fmt.Sprintf("command-%d-confirm", s.ID) }
 
 // Compare orders commands by time, then by comment ID.
 func (s *CommandComment) Compare(other *CommandComment) int {

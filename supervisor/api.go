@@ -118,5 +118,7 @@ func (s *Supervisor) Fleet() *fleet.Status {
 // HookHandler answers POST /v1/hook, and nothing else.
 func (s *Supervisor) HookHandler() http.Handler {
 	s.init()
-	return control.Hooks{Config: s.state.config, Signed: s.scanner.hint, Unsigned: s.scanner.warnOfHook}.Handler()
+	return control.Hooks{
+		Config: s.state.config, Signed: s.scanner.hint, Unsigned: s.scanner.warnOfHook, Written: s.conversation.written.add,
+	}.Handler()
 }

@@ -16,12 +16,15 @@ import (
 // verb is a command that people may write in a comment.
 type verb struct {
 	args, most int // the least and the most arguments
-	do         func(*conversation, context.Context, forge.CommandComment) (answer string, err error)
+	// lifts is true if the command lifts what stops agents, which they cannot do with their own write access: forged, it
+	// would spend without a limit. Unless a web hook proves who wrote it, its author must confirm it.
+	lifts bool
+	do    func(*conversation, context.Context, forge.CommandComment) (answer string, err error)
 }
 
 // verbs has the commands in comments, each the same as in the control API. To add one, write its row.
 var verbs = map[string]verb{
-	"retry":   {do: onItem((*commands).retry)},
+	"retry":   {lifts: true, do: onItem((*commands).retry)},
 	"cancel":  {do: onItem((*commands).cancel)},
 	"release": {do: onItem((*commands).release)},
 	"why":     {do: (*conversation).why},

@@ -28,6 +28,10 @@ type conversation struct {
 	commands *commands
 	pausing  *pausing
 	history  *history
+	written  written
+	// Of the goroutine that carries out the commands.
+	waits  map[int64]time.Time // since when a command is neither carried out nor asked about, by comment
+	looked time.Time           // when the reactions to unconfirmed commands were last read
 }
 
 // carryOutComments carries out the commands that scans find, until ctx is done. Commands and answers that the forge
@@ -38,9 +42,13 @@ func (cv *conversation) carryOutComments(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-cv.scanner.scanned:
+		case <-cv.again(time.Now()):
 		}
 		for _, h := range cv.state.unanswered() {
 			cv.inCommand(ctx, func() { cv.reply(h) })
+		}
+		for _, said := range cv.unconfirmed(time.Now()) {
+			cv.inCommand(ctx, func() { cv.confirm(ctx, said) })
 		}
 		for _, said := range cv.state.commands(time.Now()) {
 			cv.inCommand(ctx, func() { cv.handle(ctx, said) })
@@ -57,9 +65,28 @@ func (cv *conversation) inCommand(ctx context.Context, step func()) {
 	}
 }
 
-// handle claims a command on the forge, carries it out and answers.
+// handle claims a command on the forge, and carries it out, or asks its author to confirm it.
 func (cv *conversation) handle(ctx context.Context, said forge.CommandComment) {
-	heard := ledger.Heard{Ref: ledger.Ref(said.Ref), Comment: said.ID, By: said.Author, Verb: verbOf(said.Command)}
+	switch cv.proofOf(said, time.Now()) {
+	case proven:
+		if cv.claim(said) {
+			cv.carryOut(ctx, said)
+		}
+	case unproven:
+		if cv.claim(said) {
+			cv.ask(said)
+		}
+	}
+}
+
+// heardOf begins the record of a command.
+func heardOf(said forge.CommandComment) ledger.Heard {
+	return ledger.Heard{Ref: ledger.Ref(said.Ref), Comment: said.ID, By: said.Author, Verb: verbOf(said.Command)}
+}
+
+// claim takes a command for this supervisor; ok is false if the command is not ours to carry out, or not now.
+func (cv *conversation) claim(said forge.CommandComment) (ok bool) {
+	heard := heardOf(said)
 	err := cv.call(cv.base, callTimeout, func(ctx context.Context, f Forge) error { return f.ClaimCommand(ctx, said) })
 	switch {
 	case errors.Is(err, forge.ErrTaken), errors.Is(err, forge.ErrNotFound), errors.Is(err, forge.ErrForbidden):
@@ -67,10 +94,14 @@ func (cv *conversation) handle(ctx context.Context, said forge.CommandComment) {
 		cv.state.record(ledger.Record{At: time.Now(), Heard: &heard})
 		cv.log.Debug(fmt.Sprintf("[%s] ignoring a command in a comment: %s", wordsOf(cv.state.config(), said.Ref, ""),
 			text(err)))
-		return
-	case err != nil:
-		return // the next scan reports that the forge is down, and finds the command again
+		return false
 	}
+	return err == nil // else the next scan reports that the forge is down, and finds the command again
+}
+
+// carryOut carries out a command that we have claimed, and answers.
+func (cv *conversation) carryOut(ctx context.Context, said forge.CommandComment) {
+	heard := heardOf(said)
 	if cv.state.append(ledger.Record{At: time.Now(), Heard: &heard}) != nil {
 		return // unjournalled, the command would be carried out again after a restart
 	}

@@ -127,6 +127,9 @@ type Listener interface {
 	// or was edited, ErrForbidden if its author may not write any more. After another error the command may be taken or
 	// not.
 	ClaimCommand(ctx context.Context, said forge.CommandComment) error
+	// Confirmed reports whether a command's author gave its comment a thumbs-up since the supervisor's comment with the
+	// command's ConfirmKey.
+	Confirmed(ctx context.Context, said forge.CommandComment) (bool, error)
 	// MayWrite reports whether an account may write to a scanned repository, according to an answer of the forge that is
 	// at most a minute old.
 	MayWrite(ctx context.Context, repo, login string) (bool, error)

@@ -52,7 +52,7 @@ func (s *Supervisor) init() {
 		s.history = history{core: &s.core, sessions: &s.sessions, stateDir: s.StateDir, simulate: s.Foresee}
 		s.conversation = conversation{
 			core: &s.core, scanner: &s.scanner, clerk: &s.clerk, commands: &s.commands, pausing: &s.pausing,
-			history: &s.history,
+			history: &s.history, waits: map[int64]time.Time{},
 		}
 		s.convoys = convoys{core: &s.core, scanner: &s.scanner, clerk: &s.clerk}
 		s.forge.set(s.Forge)

@@ -42,6 +42,57 @@ func (f *testForge) answers(issue int, id int64) (all []string) {
 	return all
 }
 
+// forgeCommand writes a person's comment that an agent makes a command within the same second, so that the edit does
+// not show.
+func (f *testForge) forgeCommand(issue int) (id int64) {
+	f.t.Helper()
+	for {
+		id := f.say(f.HumanToken, issue, "Thanks.")
+		by := rest.API{URL: f.URL, Token: f.Tokens[agents.TokenVar("dev-qwen")]}
+		path := fmt.Sprintf("/repos/%s/issues/comments/%d", demo.Repo, id)
+		edit := map[string]string{"body": "/disinto retry"}
+		var made struct {
+			Created time.Time `json:"created_at"`
+			Updated time.Time `json:"updated_at"`
+		}
+		if err := by.Call(f.t.Context(), http.MethodPatch, path, edit, &made); err != nil {
+			f.t.Fatal(err)
+		}
+		if made.Created.Equal(made.Updated) {
+			return id
+		}
+	}
+}
+
+// asked waits until the supervisor asks to confirm a command, and returns when it did.
+func (f *testForge) asked(issue int, id int64) (at time.Time) {
+	f.t.Helper()
+	eventually(f.t, "a question to confirm the command", func() bool {
+		var comments []struct {
+			Body    string
+			Created time.Time `json:"created_at"`
+		}
+		f.get(fmt.Sprintf("/issues/%d/comments", issue), &comments)
+		for _, c := range comments {
+			if strings.Contains(c.Body, fmt.Sprintf("<!-- disinto:command-%d-confirm -->", id)) {
+				at = c.Created
+			}
+		}
+		return !at.IsZero()
+	})
+	return at
+}
+
+// react gives a comment a thumbs-up.
+func (f *testForge) react(token string, id int64) {
+	f.t.Helper()
+	by := rest.API{URL: f.URL, Token: token}
+	path := fmt.Sprintf("/repos/%s/issues/comments/%d/reactions", demo.Repo, id)
+	if err := by.Call(f.t.Context(), http.MethodPost, path, map[string]string{"content": "+1"}, nil); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
 // A person gives commands in comments. A comment of an agent is not a command, although the agent may write. A
 // supervisor that is killed and started again answers no command twice. A comment from before its first start is no
 // command.
@@ -87,6 +138,17 @@ func commandsInComments(t *testing.T, f *testForge) {
 	cancel := f.say(f.HumanToken, 8, "/disinto cancel")
 	answered(cancel, "labelled cancelled")
 	answered(why, "waits: ")
+	forged := f.forgeCommand(8)
+	f.asked(8, forged)
+	f.react(f.Tokens[agents.TokenVar("dev-qwen")], forged)
+	retry := f.say(f.HumanToken, 8, "/disinto retry")
+	asked := f.asked(8, retry)
+	eventually(t, "a later second than the question's", func() bool { return time.Now().Unix() > asked.Unix() })
+	f.react(f.HumanToken, retry)
+	answered(retry, "label cancelled removed")
+	if got := f.answers(8, forged); len(got) > 0 {
+		t.Errorf("a command that an agent wrote into a person's comment: got answers %q, want none", got)
+	}
 	for name, id := range map[string]int64{"before the first start": old, "of an agent": agent, "text": text} {
 		if got := f.answers(8, id); len(got) > 0 {
 			t.Errorf("%s: got answers %q, want none", name, got)

@@ -41,6 +41,14 @@ func TestHookEndToEnd(t *testing.T) {
 	})
 	why := f.say(f.HumanToken, 8, "/disinto why")
 	eventually(t, "an answer to a command, at once", func() bool { return len(f.answers(8, why)) == 1 })
+	// The hook says who wrote a command, so a person's is carried out without a question, and an agent's is not.
+	retry := f.say(f.HumanToken, 8, "/disinto retry")
+	eventually(t, "an answer to a command, without a question", func() bool { return len(f.answers(8, retry)) == 1 })
+	forged := f.forgeCommand(8)
+	f.asked(8, forged)
+	if got := f.answers(8, forged); len(got) > 0 {
+		t.Errorf("a command that an agent wrote into a person's comment: got answers %q, want none", got)
+	}
 	// The same supervisor answers over TCP, if the client sends the token.
 	for auth, want := range map[string]int{"": 401, "Bearer " + token: 200} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+api+"/v1/state", nil)

@@ -162,6 +162,37 @@ func (c *Client) ClaimCommand(ctx context.Context, s forge.CommandComment) (err 
 	return c.takeComment(ctx, s)
 }
 
+// Confirmed reports whether the author of a command gave its comment a thumbs-up after the supervisor asked for that,
+// in the comment with the command's ConfirmKey. The forge lets nobody react in another account's name. The reaction is
+// of a later second than the question, and that of a later one than any edit that does not show: so the author saw the
+// command as it is.
+func (c *Client) Confirmed(ctx context.Context, s forge.CommandComment) (confirmed bool, err error) {
+	defer wrap(&err, "read the reactions to the command of %s on %s", s.Author, s.Ref)
+	ctx = withSlots(ctx)
+	owner, name := owner(s.Repo)
+	g, x := c.sdk(ctx)
+	reactions, _, err := g.GetIssueCommentReactions(owner, name, s.ID)
+	reactions, err = entries(x, reactions, err)
+	if err != nil {
+		return false, err
+	}
+	i := slices.IndexFunc(reactions, func(one *gitea.Reaction) bool {
+		return one != nil && one.Reaction == "+1" && loginOf(one.User) == s.Author
+	})
+	if i < 0 {
+		return false, nil
+	}
+	me, err := c.me(ctx)
+	if err != nil {
+		return false, err
+	}
+	all, _, err := c.comments(s.Ref, s.At).all(ctx)
+	return slices.ContainsFunc(all, func(in *gitea.Comment) bool {
+		return in != nil && loginOf(in.Poster) == me && !isEdited(in) && keyOf(in.Body) == s.ConfirmKey() &&
+			in.Created.After(s.At) && reactions[i].Created.After(in.Created)
+	}), err
+}
+
 // Supervisors that share a repository use one ref to agree on which of them carries out a command. The ref points to a
 // commit that lists the taken comments. A push that adds a comment names the commit that was read before, so that only
 // one of several concurrent pushes succeeds.

@@ -81,6 +81,50 @@ func TestEditedCommentsAreText(t *testing.T) {
 	})
 }
 
+// An edit within the second in which a comment was written does not show. The thumbs-up of the comment's author after
+// the question confirms the command; no other account's does, and none from before.
+func TestEditsWithinTheSecondAreConfirmed(t *testing.T) {
+	onEach(t, func(w *world) {
+		n := w.file("one", "")
+		c := w.client()
+		w.scan(c)
+		var s forge.CommandComment
+		for s.ID == 0 { // until both fall into one second
+			id := w.say(w.owner, n, "Thanks.")
+			w.editComment(w.dev, id, "/disinto retry")
+			for _, one := range w.scan(c).Commands {
+				if one.ID == id {
+					s = one
+				}
+			}
+		}
+		if s.Author != w.owner || s.Command.Verb != "retry" {
+			w.Fatalf("a scan shows %+v, want the agent's command in the owner's name", s)
+		}
+		early := s
+		early.ID = w.say(w.owner, n, "/disinto retry")
+		confirmed := func(when string, s forge.CommandComment, want bool) {
+			w.Helper()
+			if got, err := c.Confirmed(w.Context(), s); got != want || err != nil {
+				w.Errorf("%s: Confirmed returned %t, %v; want %t", when, got, err, want)
+			}
+		}
+		w.nextSecond()
+		confirmed("at first", s, false)
+		w.like(w.owner, early.ID)
+		w.nextSecond()
+		w.must(c.Comment(w.Context(), s.Ref, s.ConfirmKey(), "Yours?"))
+		w.must(c.Comment(w.Context(), s.Ref, early.ConfirmKey(), "Yours?"))
+		w.nextSecond()
+		confirmed("liked before the question", early, false)
+		w.like(w.dev, s.ID)
+		confirmed("liked by an agent", s, false)
+		w.like(w.owner, s.ID)
+		confirmed("liked by its author", s, true)
+		w.must(c.ClaimCommand(w.Context(), s))
+	})
+}
+
 // An account that loses its write access can give no more commands, after a minute at most.
 func TestCommandersMayStillWrite(t *testing.T) {
 	onLocal(t, func(w *world) {

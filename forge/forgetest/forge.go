@@ -32,5 +32,6 @@ type Forge interface {
 	MayWork(ctx context.Context, token, repo string) error
 	Requests() int64
 	ClaimCommand(ctx context.Context, said forge.CommandComment) error
+	Confirmed(ctx context.Context, said forge.CommandComment) (bool, error)
 	MayWrite(ctx context.Context, repo, login string) (bool, error)
 }

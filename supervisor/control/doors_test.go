@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -95,8 +97,11 @@ func sign(secret, body string) string {
 func posted(body string, header ...string) (status int, called string) {
 	h := Hooks{
 		Config:   config,
-		Signed:   func(repo string) { called = "signed " + repo },
+		Signed:   func(repo string) { called += "signed " + repo },
 		Unsigned: func(repo string) { called = "unsigned " + repo },
+		Written: func(s forge.CommandComment) {
+			called = fmt.Sprintf("%d by %s: %s, ", s.ID, s.Author, s.Command.Verb)
+		},
 	}
 	r := httptest.NewRequest("POST", "/v1/hook", strings.NewReader(body))
 	for i := 0; i < len(header); i += 2 {
@@ -105,6 +110,26 @@ func posted(body string, header ...string) (status int, called string) {
 	w := httptest.NewRecorder()
 	h.Handler().ServeHTTP(w, r)
 	return w.Code, called
+}
+
+// A hook proves what a comment said when it was written, if its author sent it, and only then.
+func TestHookOfComment(t *testing.T) {
+	body := func(action, sender, text string) string {
+		return fmt.Sprintf(`{"action":%q,"comment":{"id":7,"body":%q,"user":{"login":"ada"}},"sender":{"login":%q},`+
+			`"repository":{"full_name":"a/b"}}`, action, text, sender)
+	}
+	for _, tt := range []struct{ name, body, secret, called string }{
+		{"new", body("created", "ada", "/disinto retry"), hookSecret, "7 by ada: retry, signed a/b"},
+		{"new text", body("created", "ada", "Thanks."), hookSecret, "7 by ada: , signed a/b"},
+		{"edited", body("edited", "ada", "/disinto retry"), hookSecret, "signed a/b"},
+		{"of another account", body("created", "dev", "/disinto retry"), hookSecret, "signed a/b"},
+		{"without a sender", body("created", "", "/disinto retry"), hookSecret, "signed a/b"},
+		{"unsigned", body("created", "ada", "/disinto retry"), "x", "unsigned a/b"},
+	} {
+		if _, called := posted(tt.body, "X-Forgejo-Signature", sign(tt.secret, tt.body)); called != tt.called {
+			t.Errorf("%s: got %q, want %q", tt.name, called, tt.called)
+		}
+	}
 }
 
 // Only a body that is signed with the secret counts.

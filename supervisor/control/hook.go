@@ -54,14 +54,18 @@ func (r *readers) add(giveUp func()) (leave func()) {
 	}
 }
 
-// Hooks receives web hooks of the forge. A hook is only a hint that a scan is useful now. Its signature proves that the
-// sender knows the secret. Apart from that, Hooks uses only the name of the repository. The functions may be called
-// from any goroutine.
+// Hooks receives web hooks of the forge. A hook is a hint that a scan is useful now. Its signature proves that the
+// sender knows the secret. Apart from that, Hooks uses only the name of the repository, and what a new comment said
+// when it was written, which an edit of the comment cannot change any more. The functions may be called from any
+// goroutine.
 type Hooks struct {
 	Config func() *threads.Config // in force now; nil without a valid one
 	// Hooks that name a repository lead to a call: of Signed if the signature is valid and the hook is not about one of
 	// our comments for people, of Unsigned if the signature is wrong or missing.
 	Signed, Unsigned func(repo string)
+	// Written is called before Signed for a comment that the hook's sender has just written. The command is the zero
+	// Command if the comment has none. Only ID, Author and Command are set.
+	Written func(forge.CommandComment)
 }
 
 // Handler answers POST /v1/hook and nothing else.
@@ -94,17 +98,24 @@ func (h Hooks) receive(w http.ResponseWriter, r *http.Request, reading *readers)
 		return Invalid("cannot read the hook: %s", err)
 	}
 	body = payload(r.Header, body)
-	repo, idle, err := hookRepo(body)
+	said, err := readHook(body)
 	if !signed(r.Header, body, config.Forge.WebhookSecret.Reveal()) {
 		if err == nil {
-			h.Unsigned(repo)
+			h.Unsigned(said.Repository.FullName)
 		}
 		return &Refusal{http.StatusForbidden, "cannot accept the hook: it is not signed with [forge] webhook_secret"}
 	}
-	if err == nil && !idle {
-		h.Signed(repo)
+	if err != nil {
+		return err
 	}
-	return err
+	if comment, ok := said.written(); ok {
+		h.Written(comment)
+	}
+	// A scan would find nothing new after one of our comments for people, such as one with expected times.
+	if !forge.IsForPeople(said.Comment.Body) {
+		h.Signed(said.Repository.FullName)
+	}
+	return nil
 }
 
 // payload returns the JSON of a hook: the body, or a field of the form if the hook's content type is
@@ -142,22 +153,41 @@ func signed(h http.Header, body []byte, secret string) bool {
 	return false
 }
 
-// hookRepo returns the repository that a hook names. idle is true if the hook is about one of our comments for people,
-// such as one with expected times: a scan would find nothing new.
-func hookRepo(body []byte) (repo string, idle bool, err error) {
-	var said struct {
-		Repository struct {
-			FullName string `json:"full_name"`
-		} `json:"repository"`
-		Comment struct {
-			Body string `json:"body"`
-		} `json:"comment"`
-	}
+// hook is what we read of a web hook.
+type hook struct {
+	Action     string `json:"action"`
+	Repository struct {
+		FullName string `json:"full_name"`
+	} `json:"repository"`
+	Comment struct {
+		ID   int64   `json:"id"`
+		Body string  `json:"body"`
+		User account `json:"user"`
+	} `json:"comment"`
+	Sender account `json:"sender"`
+}
+
+type account struct {
+	Login string `json:"login"`
+}
+
+// readHook parses a hook. Without an error, it names a repository.
+func readHook(body []byte) (said hook, err error) {
 	if err := json.Unmarshal(body, &said); err != nil {
-		return "", false, Invalid("cannot read the hook: it is neither JSON nor a form with a payload in JSON")
+		return hook{}, Invalid("cannot read the hook: it is neither JSON nor a form with a payload in JSON")
 	}
 	if !forge.ValidRepo(said.Repository.FullName) {
-		return "", false, Invalid("cannot read the hook: it names no repository")
+		return hook{}, Invalid("cannot read the hook: it names no repository")
 	}
-	return said.Repository.FullName, forge.IsForPeople(said.Comment.Body), nil
+	return said, nil
+}
+
+// written returns the comment that the hook's sender has just written; ok is false if the hook is about anything else.
+func (h *hook) written() (comment forge.CommandComment, ok bool) {
+	author := h.Comment.User.Login
+	if h.Action != "created" || h.Comment.ID <= 0 || author == "" || h.Sender.Login != author {
+		return comment, false
+	}
+	command, _ := forge.CommandIn(h.Comment.Body)
+	return forge.CommandComment{ID: h.Comment.ID, Author: author, Command: command}, true
 }

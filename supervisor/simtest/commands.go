@@ -52,6 +52,28 @@ func (c *client) ClaimCommand(ctx context.Context, said forge.CommandComment) er
 	})
 }
 
+// Hesitate makes people confirm no command, until stop is called.
+func (f *Forge) Hesitate() (stop func()) {
+	set := func(to bool) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.hesitant = to
+	}
+	set(true)
+	return func() { set(false) }
+}
+
+// Confirmed reports that a person confirms a command as soon as the supervisor asks.
+func (c *client) Confirmed(ctx context.Context, said forge.CommandComment) (confirmed bool, err error) {
+	err = c.do(ctx, "confirmed", func() error {
+		confirmed = !c.f.hesitant && slices.ContainsFunc(c.f.comments, func(one Comment) bool {
+			return one.Key == said.ConfirmKey()
+		})
+		return nil
+	})
+	return confirmed, err
+}
+
 // MayWrite allows every account except stranger.
 func (c *client) MayWrite(ctx context.Context, _, login string) (may bool, err error) {
 	err = c.do(ctx, "maywrite", func() error {

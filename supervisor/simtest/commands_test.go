@@ -27,7 +27,7 @@ func (w *World) answers(id int64) (all []string) {
 func (w *World) say(n int64, login, command string) string {
 	w.T.Helper()
 	id := w.Forge.Command(n, login, command)
-	w.Until(2*time.Minute, "an answer to "+command, func() bool { return len(w.answers(id)) > 0 })
+	w.Until(4*time.Minute, "an answer to "+command, func() bool { return len(w.answers(id)) > 0 })
 	return w.answers(id)[0]
 }
 

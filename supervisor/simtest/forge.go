@@ -46,6 +46,7 @@ type Forge struct {
 	keeps    int
 	comments []Comment
 	said     []forge.CommandComment
+	hesitant bool                     // people do not confirm their commands
 	taken    map[int64]string         // instances that took a command, by comment
 	holders  map[int64]holder         // by number
 	remarks  map[int64][]forge.Remark // by number

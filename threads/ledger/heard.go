@@ -37,12 +37,14 @@ func (r *Listen) apply(s *State, _ time.Time) {
 }
 
 // Heard records the progress of a comment's command. It is journalled before the command is carried out, so that no
-// crash repeats the command; again with the answer; and once more when the answer is on the forge.
+// crash repeats the command; again with the answer; and once more when the answer is on the forge. Before all that, it
+// may be journalled as asked.
 type Heard struct {
 	Ref     Ref    `json:"ref"`
 	Comment int64  `json:"comment"`
 	By      string `json:"by,omitempty"` // the login of the person
 	Verb    string `json:"verb,omitempty"`
+	Asked   bool   `json:"asked,omitempty"` // it waits until its author confirms it
 	Answer  string `json:"answer,omitempty"`
 	Done    bool   `json:"done,omitempty"`
 }
@@ -100,6 +102,16 @@ func (s *State) Commands(c *threads.Config, f *forge.Facts, now time.Time) (due 
 	return due
 }
 
+// Unconfirmed returns the commands that wait for their author's confirmation, in the order in which they were written.
+func (s *State) Unconfirmed(f *forge.Facts) (list []forge.CommandComment) {
+	for _, one := range f.Commands {
+		if s.Heard[one.ID].Asked {
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
 // elsewhere reports whether a command is for another supervisor, which holds the item or has the agent.
 func elsewhere(c *threads.Config, f *forge.Facts, s *forge.CommandComment) bool {
 	foreign := func(login string) bool {
@@ -117,10 +129,10 @@ func elsewhere(c *threads.Config, f *forge.Facts, s *forge.CommandComment) bool 
 	return p != nil && (p.HeldBy != "" || slices.ContainsFunc(p.Assignees, foreign))
 }
 
-// Unanswered returns the commands whose answers are not on the forge, oldest first.
+// Unanswered returns the commands that were carried out and whose answers are not on the forge, oldest first.
 func (s *State) Unanswered() (list []Taken) {
 	for _, id := range slices.Sorted(maps.Keys(s.Heard)) {
-		if h := s.Heard[id]; !h.Done {
+		if h := s.Heard[id]; !h.Done && !h.Asked {
 			list = append(list, h)
 		}
 	}

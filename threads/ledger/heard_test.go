@@ -140,6 +140,23 @@ func TestCommandsPerMinute(t *testing.T) {
 	}
 }
 
+// A command that was asked about is not due, not unanswered, and waits until it is carried out.
+func TestUnconfirmed(t *testing.T) {
+	f := &forge.Facts{Commands: []forge.CommandComment{saidAt(5, time.Second, "retry"), saidAt(6, time.Second, "retry")}}
+	heard := Heard{Ref: Ref{"o/r", 7}, Comment: 5, By: "johba", Verb: "retry", Asked: true}
+	journal := []Record{{At: noon, Listen: &Listen{Ref: Ref{Repo: "o/r"}, Since: noon}}, {At: noon, Heard: &heard}}
+	s := Fold(Fold(journal).Compact(noon)) // after a restart, too
+	if due, waits := ids(s.Commands(listener, f, noon)), ids(s.Unconfirmed(f)); due != "6" || waits != "5" ||
+		len(s.Unanswered()) != 0 {
+		t.Errorf("asked: got %s due, %s unconfirmed, unanswered %v; want 6, 5, none", due, waits, s.Unanswered())
+	}
+	heard.Asked = false
+	s.Apply(Record{At: noon, Heard: &heard})
+	if waits := ids(s.Unconfirmed(f)); waits != "" || len(s.Unanswered()) != 1 {
+		t.Errorf("carried out: got %s unconfirmed, unanswered %v; want none, and 5", waits, s.Unanswered())
+	}
+}
+
 // TestHeardIsBounded checks that a thousand commands are remembered, and that an older command counts as heard.
 func TestHeardIsBounded(t *testing.T) {
 	s := Fold([]Record{{At: noon, Listen: &Listen{Ref: Ref{Repo: "o/r"}, Since: noon}}})
