@@ -108,3 +108,19 @@ func TestCommandsAreConfirmed(t *testing.T) {
 		})
 	}
 }
+
+// A hook that comes seconds after the scan that found its command is waited for.
+func TestHooksAreWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, l, h := idle(t)
+		n := w.Forge.Issue("one")
+		id := w.Forge.Command(n, "johba", "/disinto retry")
+		send(h, aboutUs, "X-Forgejo-Signature", sign(hookSecret, aboutUs))
+		time.Sleep(7 * time.Second)
+		hook := wroteHook(id, "johba", "johba", "/disinto retry")
+		send(h, hook, "X-Forgejo-Signature", sign(hookSecret, hook))
+		w.Until(time.Minute, "an answer", func() bool { return about(w, id) == "answer" })
+		l.Stop()
+		w.Check()
+	})
+}
