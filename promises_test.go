@@ -201,6 +201,17 @@ var promises = []struct{ sentence, tests, gap string }{
 		"supervisor/simtest.TestCommandsForOthers cmd/disinto.TestCommandsOnAForge", "",
 	},
 	{"A person's edited comment is not a command", "forge/forgejo.TestEditedCommentsAreText", ""},
+	{
+		"a command whose hook names its author as the sender counts at once, and one that differs from its hook only after " +
+			"a confirmation",
+		"supervisor/control.TestHookOfComment supervisor.TestCommandsAreProven TestHooksAreWaitedFor", "",
+	},
+	{
+		"`retry`, which clears what stops agents, waits for a confirmation: the author's thumbs-up on the command's comment",
+		"forge/forgejo.TestEditsWithinTheSecondAreConfirmed supervisor.TestCommandsAreConfirmed " +
+			"cmd/disinto.TestCommandsOnAForge", "",
+	},
+	{"the last 1000 comments of hooks", "supervisor.TestWritten", ""},
 	{"A command begins with `/disinto`", "forge.TestCommandIn", ""},
 	{
 		"Each command is carried out at most once",

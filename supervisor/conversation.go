@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -16,6 +17,18 @@ import (
 
 // maxAnswer bounds an answer in bytes: the journal keeps the answer until it is written.
 const maxAnswer = 2000
+
+const (
+	// hookWait is how long a command that lifts a limit waits for its web hook before its author is asked. Forgejo sends
+	// hooks one after the other, and gives each receiver five seconds.
+	hookWait = 10 * time.Second
+	// editWait is how long an author is not asked at all: the question has to be of a later second than any edit that does
+	// not show.
+	editWait = 2 * time.Second
+	// confirmEvery is the shortest time between two readings of the reactions to unconfirmed commands, and confirmBatch
+	// how many commands one reading looks at; it looks at the newest.
+	confirmEvery, confirmBatch = 10 * time.Second, 8
+)
 
 // interrupted is the answer to a command that the supervisor's end interrupted.
 const interrupted = "the supervisor ended during this command, and does not repeat it: write it again if still needed"
@@ -112,6 +125,85 @@ func (cv *conversation) carryOut(ctx context.Context, said forge.CommandComment)
 	cv.reply(heard)
 }
 
+// proofOf returns whether a command is carried out now. It is unknown while the command's web hook may still come, and
+// in the second in which an edit would not show.
+func (cv *conversation) proofOf(said forge.CommandComment, now time.Time) proof {
+	p, most := cv.written.proofOf(&said), editWait
+	switch {
+	case p == proven, p == unknown && !verbs[said.Command.Verb].lifts:
+		return proven
+	case p == unknown && cv.state.config().Forge.WebhookSecret != "":
+		most = hookWait
+	}
+	if _, waits := cv.waits[said.ID]; !waits {
+		cv.waits[said.ID] = now
+	}
+	if now.Sub(cv.waits[said.ID]) < most {
+		return unknown
+	}
+	return unproven
+}
+
+// again returns a channel that is ready when commands that wait are looked at again, also without a scan: no web hook
+// tells of a reaction. It is nil if none waits.
+func (cv *conversation) again(now time.Time) <-chan time.Time {
+	maps.DeleteFunc(cv.waits, func(_ int64, since time.Time) bool { return now.Sub(since) > 2*hookWait })
+	switch {
+	case len(cv.waits) > 0:
+		return time.After(editWait)
+	case len(cv.state.unconfirmed()) > 0:
+		return time.After(confirmEvery)
+	}
+	return nil
+}
+
+// ask asks a command's author to confirm it. The comment comes before the record: it is written once in any case.
+func (cv *conversation) ask(said forge.CommandComment) {
+	command := spoken(verbOf(said.Command))
+	err := cv.comment(said.Ref, comment{said.ConfirmKey(), fmt.Sprintf(
+		"%s`%s` waits for your confirmation, because another account may have edited your comment within the second in "+
+			"which you wrote it.\n\nIf the command is yours, give **your comment with the command** a thumbs-up, and it is "+
+			"carried out. (One from before this question does not count: take it off, and give it again.)",
+		greeting(said.Author), command)})
+	if err != nil && !isPermanent(err) {
+		return // the next scan finds the command again
+	}
+	delete(cv.waits, said.ID)
+	heard := heardOf(said)
+	heard.Asked, heard.Done = err == nil, err != nil
+	tag := wordsOf(cv.state.config(), said.Ref, "")
+	if err != nil {
+		cv.log.Warn(fmt.Sprintf("[%s] cannot ask %s to confirm %s: %s", tag, said.Author, command, text(err)))
+	} else {
+		cv.log.Info(fmt.Sprintf("[%s] %s by %s waits for a thumbs-up: no web hook shows who wrote it", tag, command,
+			said.Author))
+	}
+	cv.state.record(ledger.Record{At: time.Now(), Heard: &heard})
+}
+
+// unconfirmed returns the commands whose reactions are to be read now.
+func (cv *conversation) unconfirmed(now time.Time) []forge.CommandComment {
+	all := cv.state.unconfirmed()
+	if len(all) == 0 || now.Sub(cv.looked) < confirmEvery {
+		return nil
+	}
+	cv.looked = now
+	return all[max(0, len(all)-confirmBatch):]
+}
+
+// confirm carries out a command that its author has confirmed, or that a late web hook has proven.
+func (cv *conversation) confirm(ctx context.Context, said forge.CommandComment) {
+	confirmed := cv.written.proofOf(&said) == proven
+	if !confirmed {
+		var err error
+		confirmed, err = fetch(cv.core, func(ctx context.Context, f Forge) (bool, error) { return f.Confirmed(ctx, said) })
+		confirmed = confirmed && err == nil
+	}
+	if confirmed && cv.claim(said) {
+		cv.carryOut(ctx, said)
+	}
+}
+
 // reply writes the answer to a command below it. It drops an answer that the forge refuses permanently.
 func (cv *conversation) reply(h ledger.Heard) {
 	if h.Answer == "" {
@@ -169,4 +261,11 @@ func verbOf(c forge.Command) string {
 		return c.Verb
 	}
 	return ""
+}
+
+// unconfirmed returns the commands that wait for a confirmation.
+func (st *state) unconfirmed() []forge.CommandComment {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.ledger.Unconfirmed(&st.facts)
 }
