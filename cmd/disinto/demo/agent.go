@@ -183,7 +183,8 @@ func (s *script) review(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	diff, err := s.git(ctx, "diff", "origin/"+p.Base.Ref+"..."+p.Head.SHA)
+	// Without --text, a NUL byte or an attribute of the branch hides its text.
+	diff, err := s.git(ctx, "diff", "--text", "origin/"+p.Base.Ref+"..."+p.Head.SHA)
 	if err != nil {
 		return err
 	}
