@@ -87,7 +87,10 @@ func TestSoakEvil(t *testing.T) {
 	s.readJournal(r)
 	s.checkForge()
 	s.checkFiles(r)
-	for _, what := range []string{"merges", "processes", "tokens"} {
+	for _, what := range []string{
+		"merges", "processes", "tokens", "nobody's pull requests", "refused ports",
+		"claims until 2999",
+	} {
 		if s.seen[what] == 0 {
 			t.Errorf("the test saw no %s, so its checks prove nothing", what)
 		}
@@ -418,6 +421,10 @@ func (s *evilSoak) checkForge() {
 		if p.User.Login == evilPrefix+"sidesteps" && p.Base.Ref == "main" {
 			s.seen["retargeted"]++
 		}
+		if p.Body == nobodys {
+			s.seen["nobody's pull requests"]++
+			s.checkUnasked(p.Number)
+		}
 		if !p.Merged {
 			continue
 		}
@@ -439,7 +446,7 @@ func (s *evilSoak) checkForge() {
 			s.t.Errorf("%s is on main, but no pull request merged it", commit)
 		}
 	}
-	if text := s.git("log", "--first-parent", "-m", "-p", "main"); strings.Contains(text, "\n+"+evilText) {
+	if text := s.git("log", "--first-parent", "-m", "-p", "--text", "main"); strings.Contains(text, "\n+"+evilText) {
 		s.t.Error("the evil text is on main")
 	}
 	for _, is := range all[soakIssue](s, "/issues?state=all&type=issues&") {
@@ -449,6 +456,16 @@ func (s *evilSoak) checkForge() {
 			s.t.Errorf("#%d: got %d merges, want 1", is.Number, n)
 		}
 		s.checkComments(is.Number)
+	}
+}
+
+// checkUnasked fails if an agent worked on a pull request for no issue, for which no person asked.
+func (s *evilSoak) checkUnasked(number int64) {
+	s.t.Helper()
+	for id, run := range s.runs {
+		if run.chain == fmt.Sprintf("%s#%d", soakRepo, number) {
+			s.t.Errorf("session %s of %s worked on #%d, which is for no issue", id, run.agent, number)
+		}
 	}
 }
 
@@ -493,10 +510,13 @@ func (s *evilSoak) checkFiles(r *running) {
 	s.t.Helper()
 	s.checkSecrets("the supervisor's log", []byte(r.read(r.stderr)+r.read(r.stdout)), "")
 	err := filepath.WalkDir(s.state, func(path string, e fs.DirEntry, err error) error {
+		name, _ := filepath.Rel(s.state, path)
+		if err == nil && e.Type()&fs.ModeNamedPipe != 0 && !strings.Contains(name, "/") {
+			s.t.Errorf("%s is a pipe", name)
+		}
 		if err != nil || !e.Type().IsRegular() {
 			return nil // agents may create any kind of file
 		}
-		name, _ := filepath.Rel(s.state, path)
 		owner := ""
 		if parts := strings.Split(name, "/"); len(parts) > 2 {
 			owner = parts[1] // of logs, homes and workspaces
@@ -516,7 +536,13 @@ func (s *evilSoak) checkFiles(r *running) {
 			s.t.Errorf("%s: a program of a branch ran", name)
 		}
 		if blocks < 8<<20 {
-			s.checkSecrets(name, []byte(r.read(path)), owner)
+			text := r.read(path)
+			s.checkSecrets(name, []byte(text), owner)
+			s.seen["refused ports"] += strings.Count(text, "evil: refused")
+			s.seen["claims until 2999"] += strings.Count(text, "evil: claimed")
+			if strings.Contains(text, heardPort) {
+				s.t.Errorf("%s: a session listened on the forge's port", name)
+			}
 		}
 		return nil
 	})

@@ -90,6 +90,17 @@ var manners = []manner{
 		sleep 1; exit 1`},
 	{name: "stops", on: "issue", cost: "stops its watcher and hangs", script: `trap "" TERM
 		kill -STOP $PPID; (setsid sh -c "trap '' TERM; while :; do kill -STOP $PPID; sleep 1; done" "$DISINTO_RUN_ID" &); sleep 1000`},
+	{name: "renews", on: "issue", cost: "answers objections with new pull requests", play: (*rogue).renews},
+	{name: "refers", on: "issue", cost: "new pull requests that name the old ones", play: (*rogue).refers},
+	{name: "reopens", on: "issue", cost: "closes, reopens and opens anew", play: (*rogue).reopens},
+	{name: "crowds", on: "issue", cost: "forty pull requests from one session", play: (*rogue).crowds},
+	{name: "hides", on: "issue", cost: "text that git calls binary", play: (*rogue).hides},
+	{name: "listens", on: "schedule", cost: "listens on the forge's port", play: (*rogue).listens},
+	{
+		name: "claims", on: "issue", cost: "claims until 2999", play: (*rogue).finds,
+		script: claimsForEver + says(`{"outcome":"done"}`),
+	},
+	{name: "pipes", on: "issue", cost: "pipes in place of the supervisor's files", script: pipesInState},
 	{name: "calls", on: "issue", cost: "the control socket", play: (*rogue).calls},
 	{name: "snoops", on: "issue", cost: "files and processes of all others", script: `state=${HOME%%/home/*}; me=${HOME##*/}
 		find "$state" /etc/factory* -type f ! -path "*/$me/*" -exec cat {} + 2>/dev/null
