@@ -242,7 +242,10 @@ var promises = []struct{ sentence, tests, gap string }{
 	},
 
 	// Ways in.
-	{"**The control API** is a unix socket, mode 0600.", "supervisor.TestSocket supervisor/control.TestListenUnix", ""},
+	{
+		"**The control API** is a unix socket, mode 0600, which answers only root and the supervisor's account.",
+		"supervisor.TestSocket supervisor/control.TestListenUnix supervisor/control.TestRefusedPeer", "",
+	},
 	{"but a session in a sandbox always gets 403.", "supervisor/control.TestBarred agents/process.TestConfined", ""},
 	{
 		"Over TCP it requires a token of at least 16 characters",

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/BurntSushi/toml"
 	"github.com/spf13/pflag"
@@ -72,16 +73,43 @@ func (p *location) stateDir(c *cli) string {
 	return dir
 }
 
+// stateGiven reports whether a flag or the environment chooses the state directory, whatever the file says.
+func (p *location) stateGiven(c *cli) bool {
+	return p.state != "" || c.getenv("DISINTO_STATE_DIR") != ""
+}
+
+// longestConfig limits the size of factory.toml and of the secrets file, in bytes.
+const longestConfig = 1 << 20
+
 // stateInFile reads [factory] state even from an invalid file: status must find the supervisor that reports the file's
-// mistakes.
+// mistakes, and run must not start a second one in another directory.
 func stateInFile(path string) string {
+	text, err := plainfile.ReadNamed(path, longestConfig)
+	if err != nil {
+		return ""
+	}
+	if state, err := stateIn(string(text)); err == nil {
+		return state
+	}
+	within := false
+	for line := range strings.Lines(string(text)) {
+		key := strings.TrimSpace(line)
+		if strings.HasPrefix(key, "[") {
+			within = strings.HasPrefix(key, "[factory]")
+		}
+		if state, err := stateIn("[factory]\n" + line); within && err == nil && state != "" {
+			return state
+		}
+	}
+	return ""
+}
+
+func stateIn(text string) (string, error) {
 	var file struct {
 		Factory struct{ State string }
 	}
-	if _, err := toml.DecodeFile(path, &file); err != nil {
-		return ""
-	}
-	return file.Factory.State
+	_, err := toml.Decode(text, &file)
+	return file.Factory.State, err
 }
 
 func exists(path string) bool {

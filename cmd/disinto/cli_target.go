@@ -56,8 +56,7 @@ func (t *target) client(c *cli) (*control.Client, error) {
 // account's own.
 func (t *target) supervisorDir(c *cli) string {
 	dir := t.stateDir(c)
-	said := t.state != "" || c.getenv("DISINTO_STATE_DIR") != ""
-	return supervisorIn(dir, said, systemState)
+	return supervisorIn(dir, t.stateGiven(c), systemState)
 }
 
 func supervisorIn(dir string, said bool, system string) string {

@@ -58,9 +58,6 @@ func secretsText(path string) (string, error) {
 	return string(raw), nil
 }
 
-// longestConfig limits the size of factory.toml and of the secrets file, in bytes.
-const longestConfig = 1 << 20
-
 // checkOwner refuses a secrets file that belongs to an account of agents, because its mode does not keep them out. It
 // accepts any other owner: a file that is mounted into a container may belong to an account of the host.
 func checkOwner(path string, c *threads.Config) error {

@@ -92,7 +92,7 @@ func run(ctx context.Context, c *cli, p *location, first firstStart) error {
 	defer out.flush()
 	log := newLog(out)
 	takeStandardLog(log)
-	f, err := newFactory(p.configFile(), p.stateDir(c), c.environ, c.lookup, reaper, log)
+	f, err := newFactory(p.configFile(), p.stateDir(c), p.stateGiven(c), c.environ, c.lookup, reaper, log)
 	if err != nil {
 		return err
 	}

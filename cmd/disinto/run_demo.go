@@ -147,7 +147,7 @@ func (d *demoRun) wire() error {
 		d.show.room = "http://" + address + "/signin#" + token
 	}
 	var err error
-	if d.factory, err = newFactory(path, state, d.c.environ, lookup, d.reaper, d.show.log); err != nil {
+	if d.factory, err = newFactory(path, state, true, d.c.environ, lookup, d.reaper, d.show.log); err != nil {
 		return err
 	}
 	return d.factory.ConfigError

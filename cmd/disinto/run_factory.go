@@ -44,13 +44,17 @@ type factory struct {
 	listeners *listenerSet
 	out       *logQueue
 	init      *process.InitLink // nil without an init, as in tests
+	// stateGiven says that a flag or the environment chose the state directory, whatever the file says.
+	stateGiven bool
 }
 
-// newFactory wires up a supervisor. An invalid configuration is not an error here: the supervisor reports it.
+// newFactory wires up a supervisor. given says that the state directory is not the file's, but was chosen for this run.
+// An invalid configuration is not an error here: the supervisor reports it.
 func newFactory(
-	path, state string, environ []string, lookupEnv func(string) (string, bool), r *process.Reaper, log hclog.Logger,
+	path, state string, given bool, environ []string, lookupEnv func(string) (string, bool), r *process.Reaper,
+	log hclog.Logger,
 ) (*factory, error) {
-	f := &factory{path: path, lookupEnv: lookupEnv, reaper: r}
+	f := &factory{path: path, stateGiven: given, lookupEnv: lookupEnv, reaper: r}
 	newExecutor, err := executors.choose("DISINTO_EXECUTOR", lookupEnv)
 	if err != nil {
 		return nil, err
@@ -161,7 +165,7 @@ func (f *factory) read() (*threads.Config, supervisor.Forge, error) {
 	config, text, err := readConfig(f.path, f.lookupEnv)
 	f.text = text
 	if err == nil {
-		err = checkStrict(config)
+		err = cmp.Or(f.checkState(config), checkStrict(config))
 	}
 	if err != nil {
 		return nil, nil, err
@@ -172,6 +176,19 @@ func (f *factory) read() (*threads.Config, supervisor.Forge, error) {
 		return nil, nil, fmt.Errorf("%s: %w", f.path, err)
 	}
 	return config, client, nil
+}
+
+// checkState refuses a file that names another state directory than this supervisor's. It started without that file, or
+// with another: the supervisor of that directory may run, and two would start the same work.
+func (f *factory) checkState(config *threads.Config) error {
+	if f.stateGiven || config.Factory.State == "" {
+		return nil
+	}
+	if abs, err := filepath.Abs(config.Factory.State); err != nil || abs == f.StateDir {
+		return nil
+	}
+	return fmt.Errorf("%s: factory.state is %s, and this supervisor runs in %s: restart it, if no other one runs there",
+		f.path, config.Factory.State, f.StateDir)
 }
 
 // reload applies the current files. If they have mistakes, the configuration stays, and the status shows the mistakes.

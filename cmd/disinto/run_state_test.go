@@ -6,6 +6,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/threads"
 )
 
 // A pipe in the state directory stops no start for ever. For a file that the supervisor needs, the program ends with
@@ -55,5 +58,25 @@ func TestRunWithPipesInItsState(t *testing.T) {
 	r.signal(syscall.SIGTERM)
 	if code := r.wait(); code != exitDone {
 		t.Errorf("got exit code %d after TERM, want 0", code)
+	}
+}
+
+// A file that names another state directory than the one in which a supervisor started is a mistake, unless the
+// directory was chosen for this run: two supervisors would start the same work.
+func TestStateMoved(t *testing.T) {
+	dir := t.TempDir()
+	f := &factory{path: "factory.toml", Supervisor: &supervisor.Supervisor{StateDir: dir}}
+	config := func(state string) *threads.Config { return &threads.Config{Factory: threads.Factory{State: state}} }
+	for _, state := range []string{"", dir, dir + "/../" + filepath.Base(dir)} {
+		if err := f.checkState(config(state)); err != nil {
+			t.Errorf("%q: got error %v", state, err)
+		}
+	}
+	if err := f.checkState(config("/srv/st")); err == nil || !strings.Contains(err.Error(), "factory.state is /srv/st") {
+		t.Errorf("another directory: got error %v", err)
+	}
+	f.stateGiven = true
+	if err := f.checkState(config("/srv/st")); err != nil {
+		t.Errorf("another directory with --state: got error %v", err)
 	}
 }

@@ -164,7 +164,7 @@ func TestUpstreamReload(t *testing.T) {
 	root := f.checkout("/var/tmp", nil)
 	path := filepath.Join(root, projectsDir)
 	environ := testCLI(f.environ(map[string]string{"AGENT_ROLES": "dev"}))
-	fac, err := newFactory(path, t.TempDir(), environ.environ, environ.lookup, oneReaper(t), newLog(environ.stderr))
+	fac, err := newFactory(path, t.TempDir(), true, environ.environ, environ.lookup, oneReaper(t), newLog(environ.stderr))
 	if err != nil {
 		t.Fatal(err)
 	}

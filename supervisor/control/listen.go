@@ -46,8 +46,8 @@ func ListenUnix(path string) (net.Listener, error) {
 	return net.Listen("unix", path)
 }
 
-// Serve answers requests on the control socket, except those of processes for which barred returns true; a nil barred
-// bars none. end closes every connection and waits until no more are accepted.
+// Serve answers requests on the control socket of root and of this account, except those of processes for which barred
+// returns true; a nil barred bars none. end closes every connection and waits until no more are accepted.
 func Serve(l net.Listener, h http.Handler, barred func(pid int) bool, log hclog.Logger) (end func()) {
 	server := &http.Server{Handler: h, ReadHeaderTimeout: requestTime}
 	refusePeers(server, barred)

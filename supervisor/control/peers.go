@@ -6,48 +6,54 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
 
-// peerKey is the context key for whether a connection is barred.
+// peerKey is the context key for why a connection is refused; "" if it is not.
 type peerKey struct{}
 
-// refusePeers refuses all requests of processes for which barred returns true. It calls barred once for each
-// connection.
+// refusePeers refuses all requests of processes of other accounts, and of those for which barred returns true. It looks
+// once at each connection. A nil barred bars none.
 func refusePeers(server *http.Server, barred func(pid int) bool) {
-	if barred == nil {
-		return
-	}
 	server.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
-		return context.WithValue(ctx, peerKey{}, barred(peerOf(c)))
+		return context.WithValue(ctx, peerKey{}, refusedPeer(peerOf(c), os.Geteuid(), barred))
 	}
 	h := server.Handler
 	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if no, _ := r.Context().Value(peerKey{}).(bool); no {
-			refuse(w, http.StatusForbidden, "a session in a sandbox may not use the control socket")
+		if why, _ := r.Context().Value(peerKey{}).(string); why != "" {
+			refuse(w, http.StatusForbidden, why)
 			return
 		}
 		h.ServeHTTP(w, r)
 	})
 }
 
-// peerOf returns the PID of the process that made a connection. It is 0 for a process outside our PID namespaces, and
-// if c is not a unix socket.
-func peerOf(c net.Conn) int {
+// refusedPeer returns why a process may not use the control socket; "" if it may. The socket's mode keeps other
+// accounts out, but a session with the supervisor's account can change the mode.
+func refusedPeer(peer *unix.Ucred, own int, barred func(pid int) bool) string {
+	switch {
+	case peer == nil: // not a unix socket
+	case peer.Uid != 0 && int(peer.Uid) != own:
+		return "only root and the supervisor's account may use the control socket"
+	case barred != nil && barred(int(peer.Pid)):
+		return "a session in a sandbox may not use the control socket"
+	}
+	return ""
+}
+
+// peerOf returns the process that made a connection, and its account; nil if c is not a unix socket. The PID is 0 for
+// a process outside our PID namespaces.
+func peerOf(c net.Conn) (peer *unix.Ucred) {
 	socket, ok := c.(*net.UnixConn)
 	if !ok {
-		return 0
+		return nil
 	}
 	raw, err := socket.SyscallConn()
 	if err != nil {
-		return 0
+		return nil
 	}
-	pid := 0
-	_ = raw.Control(func(fd uintptr) {
-		if cred, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
-			pid = int(cred.Pid)
-		}
-	})
-	return pid
+	_ = raw.Control(func(fd uintptr) { peer, _ = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
+	return peer
 }

@@ -1,7 +1,6 @@
 package worlds
 
 import (
-	"fmt"
 	"testing"
 )
 
@@ -20,7 +19,7 @@ func TestEvilAgents(t *testing.T) {
 		if most < 6 {
 			t.Errorf("%q: %d sessions are too few for an attack", trick, most)
 		}
-		t.Log(fmt.Sprintf("%q: %d sessions at most in 30 hours", trick, most))
+		t.Logf("%q: %d sessions at most in 30 hours", trick, most)
 	}
 }
 

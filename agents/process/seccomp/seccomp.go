@@ -71,6 +71,8 @@ var always = []refusal{
 		unix.ESOCKTNOSUPPORT,
 	},
 	{[]uint32{unix.SYS_IO_URING_SETUP}, nil, unix.ENOSYS},
+	// The kernel's keyrings belong to an account: a session read a key of another one, and one of the operator's.
+	{[]uint32{unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_KEYCTL}, nil, unix.ENOSYS},
 	// Landlock checks connect and bind, and only on plain TCP sockets. It checks neither MPTCP and SMC, which speak TCP
 	// too, nor data that opens the connection. Programs that fail with one of these fall back to TCP.
 	{
