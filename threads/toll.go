@@ -2,6 +2,7 @@ package threads
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
@@ -186,10 +187,8 @@ func (v *view) handedIn(p *forge.Pull, chain forge.Ref) bool {
 	if a == nil { // no longer configured; a session of it made the pull request ours
 		return true
 	}
-	for _, writer := range v.History.Chain(chain).Writers {
-		if writer == a.Name {
-			return true
-		}
+	if slices.Contains(v.History.Chain(chain).Writers, a.Name) {
+		return true
 	}
 	for _, name := range a.Roles {
 		if r := v.Config.Role(name); r != nil && r.On.Does(agents.KindSchedule) {

@@ -360,7 +360,7 @@ func TestSessionCapabilities(t *testing.T) {
 		if strings.Contains(o.Tail, "cannot ") || strings.Contains(o.Tail, "can ") {
 			t.Errorf("outcome %+v, want neither a refusal nor an evasion", o)
 		}
-		for _, what := range strings.Fields("chmod touch chgrp setfattr chown setpriv") {
+		for what := range strings.FieldsSeq("chmod touch chgrp setfattr chown setpriv") {
 			_, err := exec.LookPath(what)
 			if got := strings.Contains(o.Tail, "may "+what); got != strings.Contains(tt.may, what) && err == nil {
 				t.Errorf("%s, root %v: %s: got %v\n%s", tt.mode, tt.root, what, got, o.Tail)
