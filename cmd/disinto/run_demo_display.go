@@ -97,7 +97,13 @@ The factory keeps running until you interrupt it. In another terminal:
   %s why 9
   git clone %s/%s.git
 
-`, dir, self, self, self, w.URL, demo.Repo)
+As %s, a person, on the forge:
+
+  curl -H "Authorization: token %s" -H "Content-Type: application/json" \
+    -d '{"title": "Add a sign", "body": "Add `+"`sign.md`"+`.", "labels": [%d]}' \
+    %s/api/v1/repos/%s/issues
+
+`, dir, self, self, self, w.URL, demo.Repo, demo.Human, w.HumanToken, w.Backlog, w.URL, demo.Repo)
 	if s.room != "" {
 		fmt.Fprintf(to, "The control room: %s\n", s.room)
 	}
