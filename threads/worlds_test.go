@@ -15,11 +15,12 @@ import (
 // what, in which order and when, and no world has steals. scriptOf names their scripts.
 var scripted = []string{
 	"issue/no person assigned", "issue/rounds left", "issue/not on a dependency cycle",
-	"issue/within the issue's limit", "issue/comments read", "issue/chain free", "issue/review has room",
+	"issue/its opener's sessions left", "issue/within the issue's limit", "issue/comments read", "issue/chain free",
+	"issue/review has room",
 	"pull/a review agent exists", "pull/rounds left", "pull/within the issue's limit", "pull/attempts left",
-	"pull/chain free", "pull/its author's reviews left",
+	"pull/chain free", "pull/its author's reviews left", "pull/its opener's sessions left",
 	"pull/first to be up to date",
-	"end/out of money", "end/asked or planned by an agent",
+	"end/out of rounds", "end/out of money", "end/asked or planned by an agent",
 	"end/out of attempts", "end/waits for cancelled work", "end/its issue is closed",
 	"end/goes to another branch", "end/too big to review", "end/waits for itself", "candidate/has the skills",
 	"candidate/on its route",
@@ -33,7 +34,7 @@ var scripted = []string{
 }
 
 // enough is the number of worlds within which the removal of every other rule shows. Most show within twenty.
-const enough = 4000
+const enough = 10_000
 
 // TestWorldsMissRules removes each rule in turn and plays worlds until an invariant is broken. It tests the worlds:
 // with weaker invariants or tamer worlds, a removal would not show. Only make check has the tag, because some rules
