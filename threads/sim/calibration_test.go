@@ -211,8 +211,8 @@ func TestCalibration(t *testing.T) {
 	}
 	t.Logf("starts %s; merges %s", &starts, &merges)
 	for _, s := range []bands{starts, merges} {
-		if s.percent() < 75 || s.percent() > 85 || s.of() < 200 {
-			t.Errorf("got %s, want 75 to 85 %% of at least 200 held", &s)
+		if s.percent() < 75 || s.percent() > 85 || s.of() < 150 {
+			t.Errorf("got %s, want 75 to 85 %% of at least 150 held", &s)
 		}
 	}
 }

@@ -34,7 +34,8 @@ func TestStallsAreRefused(t *testing.T) {
 		w.populate()
 		was := *w.cfg
 		w.play()
-		if !reflect.DeepEqual(was.Agents, w.cfg.Agents) || !reflect.DeepEqual(was.Roles, w.cfg.Roles) {
+		// A pull request that an agent opened as a trick may be its own work, which no configuration foresees.
+		if w.mood.crafty > 0 || !reflect.DeepEqual(was.Agents, w.cfg.Agents) || !reflect.DeepEqual(was.Roles, w.cfg.Roles) {
 			continue
 		}
 		s := w.shell.snapshot()
