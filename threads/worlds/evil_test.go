@@ -9,8 +9,7 @@ import (
 func TestEvilAgents(t *testing.T) {
 	for _, trick := range append([]string{""}, names()...) {
 		most := 0
-		// TODO: in world 26 of "another for nothing" a rework starts 0.3 s before the rest of its last failure is over.
-		for n := range uint64(sized(25, 1)) {
+		for n := range uint64(sized(40, 1)) {
 			s, err := PlayEvil(n, trick, nil)
 			if err != nil {
 				t.Errorf("%q: %v", trick, err)

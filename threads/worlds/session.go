@@ -140,8 +140,9 @@ func (sh *shell) exited(r *run, out agents.Outcome) {
 
 // judge reads the item until the forge answers, then records the end of the session and releases the claim.
 func (sh *shell) judge(r *run, out agents.Outcome) {
+	life := sh.life // the next supervisor adopts r, and judges it itself
 	sh.w.After(sh.w.between(10*time.Millisecond, 2*time.Second), func() {
-		if r.life != sh.life {
+		if life != sh.life {
 			return
 		}
 		if sh.w.trouble(0.05) {

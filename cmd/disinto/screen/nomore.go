@@ -51,8 +51,10 @@ func (v View) WhyNoMore(d *control.Document) string {
 		p.line("nothing waits: no issue is open, and no pull request needs a review", good)
 		return p.text.String()
 	}
-	p.end()
-	p.line("one of them, rule by rule: disinto why "+v.typed(refOf(&reasons[0].items[0])), faint)
+	if !v.Lost { // a supervisor answers it
+		p.end()
+		p.line("one of them, rule by rule: disinto why "+v.typed(refOf(&reasons[0].items[0])), faint)
+	}
 	return p.text.String()
 }
 

@@ -311,7 +311,9 @@ func (v View) firstNames(items []control.QueueDocument, limit int) string {
 	}
 	words := make([]string, len(named))
 	for i := range named {
-		words[i] = v.short(refOf(&named[i]))
+		if words[i] = v.short(refOf(&named[i])); named[i].Number == 0 { // scheduled work has the role as its title
+			words[i] = named[i].Title
+		}
 	}
 	text := strings.Join(words, ", ")
 	if more := len(items) - len(named); more > 0 {
