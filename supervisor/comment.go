@@ -46,6 +46,14 @@ func needsHumanComment(c *chore) comment {
 	if why.Code == threads.OverLimit {
 		return overLimitComment(c)
 	}
+	if why.Code == threads.Duplicate {
+		return comment{
+			"duplicate-" + refKey(why.Refs),
+			"An agent opened this, and " + mention(c.ref.Repo, why.Refs) + " of an agent has the same title. So no agent " +
+				"begins it.\n\nPlease close this. To have it done as well, remove the label `needs-human`, or comment " +
+				"`/disinto retry`.",
+		}
+	}
 	if why.Code == threads.BlockerCancelled {
 		return comment{
 			"cancelled-blocker-" + refKey(why.Refs),

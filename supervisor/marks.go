@@ -48,7 +48,7 @@ func (k *clerk) markBlocked(c *chore) error {
 
 func (k *clerk) markNeedsHuman(c *chore) error {
 	err := k.askPerson(c, forge.LabelNeedsHuman, needsHumanComment(c))
-	if code := c.mark.Reason.Code; code == threads.BlockerCancelled || code == threads.TooManyRounds {
+	if c.mark.Reason.Once() {
 		told := toldOf(c)
 		told.Why = c.mark.Reason.Text()
 		return k.recordAfter(err, ledger.Record{Told: told})

@@ -21,6 +21,7 @@ const (
 	PeoplesPull       Code = "peoples-pull"
 	MergedNotClosed   Code = "merged-not-closed"
 	PullRejected      Code = "pr-rejected"
+	Duplicate         Code = "duplicate"
 	StagedConvoy      Code = "staged-convoy"
 	BlockersUnknown   Code = "blockers-unknown"
 	TextTooLong       Code = "text-too-long"
@@ -229,6 +230,10 @@ var codeDocs = []CodeDoc{
 		"its pull request is merged, and we close it, which the forge may refuse", "close what it depends on"),
 	doc(PullRejected, Failed, ByPerson, "pull request {refs} was rejected",
 		"a person closed its pull request unmerged", "`disinto retry REF`, or reopen the issue"),
+	doc(Duplicate, Blocked, ByPerson, "an agent filed it again: {refs} has the same title",
+		"an agent opened it, and an older issue of an agent with the same title is open, or was closed within the hour "+
+			"before",
+		"close it; if it is wanted all the same, `disinto retry REF`, or remove `needs-human`"),
 	doc(StagedConvoy, Blocked, ByChoice, "convoy {refs} is staged",
 		"it is in a staged convoy", "`disinto convoy start OTHER`, or remove `staged` from the convoy"),
 	doc(BlockersUnknown, Blocked, ByScan, "blockers unknown|members of staged convoy {refs} unknown",

@@ -175,6 +175,12 @@ func (r *Reason) Key() string {
 	return string(r.Code) + " " + join(slices.Compact(refs), " ")
 }
 
+// Once reports whether a person is asked once for this reason, as its Key says: after they removed the label
+// needs-human, it is not written again.
+func (r *Reason) Once() bool {
+	return r.Code == BlockerCancelled || r.Code == TooManyRounds || r.Code == Duplicate
+}
+
 func join(refs []forge.Ref, sep string) string {
 	s := make([]string, len(refs))
 	for i, r := range refs {

@@ -232,6 +232,7 @@ var endRules = []endRule{
 	{"out of rounds", ActNeedsHuman, true, false, outOfRounds},
 	{"out of attempts", ActBlocked, false, true, gaveUp},
 	{"waits for cancelled work", ActNeedsHuman, true, false, orphaned},
+	{"filed twice", ActNeedsHuman, false, false, filedTwice},
 	{"its issue is closed", ActTell, true, false, unwantedPull},
 	{"goes to another branch", ActTell, true, false, strayPull},
 	{"too big to review", ActTell, true, false, bigPull},

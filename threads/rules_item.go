@@ -41,6 +41,7 @@ var (
 		{"no open pull request", hasPull},
 		{"pull request not rejected", pullRejected},
 		{"rounds left", roundsLeft},
+		{"not filed twice", duplicate},
 		{"not in a staged convoy", stagedConvoy},
 		{"blockers known", blockersUnknown},
 		{"not blocked by itself", blocksItself},

@@ -24,6 +24,7 @@ type view struct {
 	asked   map[string]int              // by person: reserved reviews that are not in the history yet
 	opened  map[string]int              // by account: the day's sessions on what it opened
 	lastOf  map[forge.Ref]*forge.Pull   // by chain: the open pull request that our agents handed in last
+	titles  map[titleKey][]*forge.Issue // of agents; computed on demand
 	threads []threadState
 	agents  []agentState
 	cands   []candidate // every agent in each of its roles, sorted by agent

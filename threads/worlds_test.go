@@ -21,7 +21,7 @@ var scripted = []string{
 	"pull/chain free", "pull/its author's reviews left", "pull/its opener's sessions left",
 	"pull/first to be up to date",
 	"end/out of rounds", "end/out of money", "end/asked or planned by an agent",
-	"end/out of attempts", "end/waits for cancelled work", "end/its issue is closed",
+	"end/out of attempts", "end/waits for cancelled work", "end/filed twice", "end/its issue is closed",
 	"end/goes to another branch", "end/too big to review", "end/waits for itself", "candidate/has the skills",
 	"candidate/on its route",
 	"candidate/author first", "candidate/asker first", "candidate/on its rung",

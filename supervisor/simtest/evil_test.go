@@ -1,6 +1,7 @@
 package simtest
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -132,6 +133,48 @@ func TestUnaskedPullRequests(t *testing.T) {
 	})
 }
 
+// A planner files the same issue eleven times. One is worked on, also after the first one is merged and a restart; each
+// other one gets one comment, and is begun when a person says so.
+func TestFiledTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Minutely()
+		w.Config.Forge.MaxUnreviewed = 100
+		l := w.Start()
+		var filed []int64
+		for range 11 {
+			n := w.Forge.Issue("Add a health check")
+			w.Forge.Edit(n, func(is *forge.Issue) { is.Author = "dev-coder" })
+			filed = append(filed, n)
+		}
+		time.Sleep(6 * time.Hour)
+		l.Kill()
+		l.Bury()
+		l = w.Start()
+		time.Sleep(6 * time.Hour)
+		if !w.Forge.Get(filed[0]).Closed {
+			t.Error("the first one is not done")
+		}
+		for _, n := range filed[1:] {
+			if got := len(w.Exec.RunsOf(agents.KindIssue, n)); got != 0 || !w.labelled(n, forge.LabelNeedsHuman) {
+				t.Errorf("#%d has %d sessions and the labels %v, want none, and needs-human", n, got, w.Forge.Get(n).Labels)
+			}
+		}
+		if n := len(w.Forge.Comments()); n != 10 {
+			t.Errorf("got %d comments, want one on each duplicate", n)
+		}
+		w.Forge.Edit(filed[1], func(is *forge.Issue) { is.Labels = without(is.Labels, forge.LabelNeedsHuman) })
+		w.Forge.Command(filed[2], "johba", "/disinto retry")
+		for _, n := range filed[1:3] {
+			w.Until(3*time.Hour, "a session that a person asked for", func() bool {
+				return len(w.Exec.RunsOf(agents.KindIssue, n)) == 1
+			})
+		}
+		l.Stop()
+		w.Check()
+	})
+}
+
 // An agent files an issue after the other. What it opens has max_sessions_per_day sessions a day, over restarts; the
 // next day continues; people's issues never wait.
 func TestOpenersDay(t *testing.T) {
@@ -139,8 +182,8 @@ func TestOpenersDay(t *testing.T) {
 		w := New(t)
 		w.Slow()
 		w.Config.Forge.MaxSessionsDay, w.Config.Forge.MaxUnreviewed = 7, 100
-		for range 10 {
-			w.Forge.Edit(w.Forge.Issue("mine"), func(is *forge.Issue) { is.Author = "dev-coder" })
+		for i := range 10 {
+			w.Forge.Edit(w.Forge.Issue(fmt.Sprintf("mine %d", i)), func(is *forge.Issue) { is.Author = "dev-coder" })
 		}
 		l := w.Start() // at midnight
 		time.Sleep(12 * time.Hour)

@@ -32,7 +32,8 @@ func RecordOf(m *threads.Mark) ledger.Record {
 	case threads.ActAnswered: // written before the mark: see mark
 		return ledger.Record{Answered: &ledger.Answered{Ref: ref, Comments: m.Item.Comments}}
 	case threads.ActNeedsHuman:
-		if m.Reason.Code == threads.BlockerCancelled || m.Reason.Code == threads.TooManyRounds {
+		if m.Reason.Once() {
+			told.Told.Why = m.Reason.Text()
 			return told
 		}
 		handed := &ledger.Handed{Ref: ref}

@@ -1,6 +1,7 @@
 package worlds
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -133,7 +134,9 @@ func (w *world) achieve(r *run) (waits bool) {
 		}
 	case agents.KindSchedule:
 		if w.trouble(0.3) {
-			w.forge.file(w.forge.repo(r.Item.Ref.Repo), forge.LabelBacklog).Author = w.logins[r.Agent]
+			is := w.forge.file(w.forge.repo(r.Item.Ref.Repo), forge.LabelBacklog)
+			is.Author, is.Title = w.logins[r.Agent], fmt.Sprintf("chore %d", w.number(1, 4)) // some are duplicates
+			w.log("agent  %s files %s: %s", r.Agent, is.Ref, is.Title)
 		}
 	}
 	return false

@@ -256,7 +256,7 @@ func (a *aftermath) marked(m *threads.Mark, now time.Time) {
 		delete(a.plans, m.Ref)
 	case threads.ActNeedsHuman:
 		delete(a.refused, m.Ref)
-		if m.Reason.Code == threads.BlockerCancelled {
+		if m.Reason.Code == threads.BlockerCancelled || m.Reason.Code == threads.Duplicate {
 			return
 		}
 		if a.asked[m.Ref]++; a.asked[m.Ref] > 1 {

@@ -58,6 +58,7 @@ var issueObstacles = []issueObstacle{
 	{"merged already", (*server).mergedSince, nil},
 	{"rejected by a person", (*server).rejected, nil},
 	{"in a repository with a branch named fix", func(s *server, is *issue) bool { return s.repo(is.Repo).fixed }, nil},
+	{"filed twice by agents", (*server).filedTwice, nil},
 	{"in a staged convoy", func(s *server, is *issue) bool { return s.staged[is.Ref] }, nil},
 	{"blocked", (*server).blocked, func(w *world, is *issue) {
 		is.secret = true // only its author may read it
@@ -164,6 +165,20 @@ func (s *server) rejected(is *issue) bool {
 		byPerson := p.Closed && !p.Merged && !s.w.ours(p.ClosedBy) && !s.w.bot(p.ClosedBy)
 		since := p.Ended.After(is.Reopened) && p.Ended.After(s.w.shell.books.Chain(is.Ref).Retried)
 		return byPerson && s.w.ours(p.Author) && since
+	})
+}
+
+// filedTwice reports whether agents had an issue with the same title when one of them filed this. It stands until a
+// person is asked, says retry, or a session has begun.
+func (s *server) filedTwice(is *issue) bool {
+	agents := func(login string) bool { return s.w.ours(login) || s.w.bot(login) }
+	past := s.w.shell.books.Chain(is.Ref)
+	if !agents(is.Author) || !is.marked.IsZero() || !past.Retried.IsZero() || len(is.writers) > 0 {
+		return false
+	}
+	return slices.ContainsFunc(s.repo(is.Repo).issues, func(o *issue) bool {
+		same := o.Number < is.Number && o.Title == is.Title && agents(o.Author)
+		return same && (!o.Closed || is.Created.Sub(o.Ended) < time.Hour)
 	})
 }
 
