@@ -120,7 +120,7 @@ const inspectTime = 5 * time.Minute
 
 // replaceDamaged replaces the mirror if a git command failed because it is damaged, as after a power failure or an
 // `rm` in it: otherwise no session of the agent could ever begin again. The damaged one is set aside, and its
-// branches and kept work are taken over as far as git can read them.
+// branches and kept work are taken over as far as git can read them. It is deleted with the workspace.
 func (r *run) replaceDamaged(ctx context.Context, cause error) {
 	failed, ok := errors.AsType[*gitFailure](cause)
 	if !ok || ctx.Err() != nil || strings.Contains(failed.said, "unable to access") ||
@@ -134,7 +134,7 @@ func (r *run) replaceDamaged(ctx context.Context, cause error) {
 	if err == nil || ctx.Err() != nil {
 		return
 	}
-	aside := t.mirror + ".damaged"
+	aside := r.damagedPath()
 	if err := errors.Join(os.RemoveAll(aside), os.Rename(t.mirror, aside)); err != nil {
 		r.logf("cannot set the damaged clone aside: %v", err)
 		return

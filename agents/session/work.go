@@ -112,6 +112,7 @@ func (w *work) treePath() string { return filepath.Join(w.Workspace, "repo") }
 func (w *work) asidePath() string { return filepath.Join(w.Workspace, "aside") }
 
 func (w *work) statePath() string   { return filepath.Join(w.Workspace, "session.json") }
+func (w *work) damagedPath() string { return filepath.Join(w.Workspace, "damaged.git") }
 func (w *work) promptPath() string  { return filepath.Join(w.Workspace, "prompt.md") }
 func (w *work) verdictPath() string { return filepath.Join(w.Workspace, "verdict.json") }
 func (w *work) answerPath() string  { return filepath.Join(w.Workspace, "answer.json") }

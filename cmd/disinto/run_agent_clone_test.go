@@ -102,6 +102,12 @@ git config --file "$HOME/.gitconfig" url.http://127.0.0.1:1/.pushInsteadOf "$FOR
 		}
 		if tt.again {
 			b.want(agents.Unanswered, "git fetch", "dev-qwen", agents.KindIssue, 8, writeOrder)
+			if beside, err := filepath.Glob(filepath.Dir(mirror) + "/*"); err != nil || !slices.Equal(beside, []string{mirror}) {
+				t.Errorf("got the clones %q, %v, want a new one only", beside, err)
+			}
+			if _, err := os.Stat(filepath.Join(b.workspace("dev-qwen"), "damaged.git", "objects")); err != nil {
+				t.Error(err) // retention deletes workspaces
+			}
 		}
 		if b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8, writeOrder); tt.name == "an empty ref" {
 			if got := b.kept("dev-qwen"); !strings.Contains(got, "c.txt") {
