@@ -70,8 +70,10 @@ type Role struct {
 	Name  string
 	On    On
 	Label string // only items with this label; empty means all items
-	// Every is the interval from the end of one scheduled run to the start of the next; only with OnSchedule.
+	// Every is the interval from the end of one scheduled run to the start of the next, and Calendar the times of the
+	// runs instead; one of them with OnSchedule, none else.
 	Every    time.Duration
+	Calendar *Calendar
 	Priority int // of scheduled work, 1 to 10
 	// Command is the program and its arguments, each a text/template over CommandData. Empty means that the role has no
 	// program, and none of its work starts.

@@ -180,8 +180,21 @@ func (rn *sessionRunner) started(x *session, begun agents.Started) {
 	rn.state.began(x, begun)
 	rn.placed(x, begun)
 	rn.log.Info(fmt.Sprintf("%s running %s%s", x.tag, task(&x.Item), because(&x.Item)))
+	rn.tellLate(x)
 	rn.events.Send(control.EventStarted, rn.state.show(x))
 	rn.touchStatus()
+}
+
+// tellLate logs that a role by the calendar runs in place of runs that were missed.
+func (rn *sessionRunner) tellLate(x *session) {
+	role := rn.state.config().Role(x.Item.Role)
+	if role == nil || x.Item.Since.IsZero() {
+		return
+	}
+	if n := role.Missed(x.Item.Since, time.Now(), x.Item.Ref.Repo); n > 0 {
+		rn.log.Warn(fmt.Sprintf("%s was due at %s: this run serves %s after that too", x.tag,
+			x.Item.Since.Format("2006-01-02 15:04"), control.Count(n, "time")))
+	}
 }
 
 // finish journals the end, frees slot and agent, and releases the claim. lost is as in run.

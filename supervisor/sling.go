@@ -2,13 +2,16 @@ package supervisor
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
 )
 
 // slingTries is how many sessions may fail to start before sling answers that no session is on the issue.
@@ -25,7 +28,9 @@ type commands struct {
 // an existing issue is the label backlog. The command may be repeated.
 func (cm *commands) sling(ctx context.Context, r control.SlingRequest, report *control.SlingReport) (err error) {
 	var item forge.Ref
-	switch {
+	switch role := cm.state.config().Role(r.Ref); {
+	case role != nil && role.On.Timed():
+		return cm.runNow(ctx, role, r.Repo, report)
 	case (r.Ref == "") == (r.Title == ""):
 		return control.Invalid("cannot sling: give either an issue or a title")
 	case r.Title != "":
@@ -53,6 +58,74 @@ func (cm *commands) sling(ctx context.Context, r control.SlingRequest, report *c
 	}
 	cm.reportWhy(report, item)
 	return nil
+}
+
+// runNow makes a scheduled role due in one repository, and reports the session of the run.
+func (cm *commands) runNow(ctx context.Context, role *agents.Role, repo string, report *control.SlingReport) error {
+	repo, err := cm.repository(repo)
+	if err != nil {
+		return err
+	}
+	on := forge.Ref{Repo: repo}
+	key := threads.Key{Kind: agents.KindSchedule, Ref: on, Role: role.Name}
+	report.Repo, report.Role = repo, role.Name
+	if cm.state.sessionWith(key) == nil {
+		if err := cm.askRun(key); err != nil {
+			return control.NotNow("cannot run %s: %s", role.Name, text(err))
+		}
+		cm.planner.decideOn(ctx, on)
+	}
+	if x := cm.state.sessionWith(key); x != nil {
+		ctx, cancel := context.WithTimeout(ctx, answerTime)
+		defer cancel()
+		wait(ctx, x.atWork, x.gone)
+		if cm.reportSession(report, x) {
+			return nil
+		}
+	}
+	report.Code, report.Why = cm.state.holdOf(key)
+	return nil
+}
+
+// askRun makes scheduled work due now, unless a person has asked for it already.
+func (cm *commands) askRun(key threads.Key) error {
+	if cm.state.wanted(key) {
+		return nil
+	}
+	cm.log.Info(fmt.Sprintf("scheduled %s on %s asked for by hand", key.Role, key.Ref.Repo))
+	asked := ledger.Retry{Refs: []ledger.Ref{ledger.Ref(key.Ref)}, Role: key.Role}
+	return cm.state.recordThen(ledger.Record{At: time.Now(), Retry: &asked}, nil)
+}
+
+// wanted reports whether a person asked for a run of scheduled work that has not ended since.
+func (st *state) wanted(key threads.Key) bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.ledger.History.Item(key).Wanted()
+}
+
+// sessionWith returns the session on a piece of work; nil without one.
+func (st *state) sessionWith(key threads.Key) *session {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for _, x := range st.sessions {
+		if x.Item.Key() == key {
+			return x
+		}
+	}
+	return nil
+}
+
+// holdOf returns why the newest plan does not start a piece of work.
+func (st *state) holdOf(key threads.Key) (threads.Code, string) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for _, h := range st.plan.Holds {
+		if h.Key() == key {
+			return h.Reason.Code, h.Reason.Text()
+		}
+	}
+	return threads.StaleFacts, threads.Reason{Code: threads.StaleFacts}.Text()
 }
 
 // offer labels an existing issue backlog, unless a session is on it already.

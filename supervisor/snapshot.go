@@ -35,7 +35,8 @@ func (st *state) snapshotLocked(now time.Time, room *threads.Room) threads.Snaps
 		st.ledger.Touched[r] = locked
 	}
 	snap := threads.Snapshot{
-		Now: now, Config: st.cfg, Facts: st.facts, History: st.ledger.History, Room: room, Rooms: st.rooms,
+		Now: now, Began: st.life.started, Config: st.cfg, Facts: st.facts, History: st.ledger.History, Room: room,
+		Rooms: st.rooms,
 	}
 	snap.History.Threads, snap.Typical = st.parkedLocked(now), st.ledger.Typical()
 	snap.History.Agents = st.savingLocked(now)

@@ -23,7 +23,7 @@ func (k *check) crowded() {
 			r := &k.config.Roles[j]
 			if r.On.Does(agents.KindSchedule) && r.Priority < forge.DefaultPriority {
 				runs := min(len(k.config.Forge.Repos), k.count(t, r.Name))
-				busy += float64(runs) * float64(r.Timeout) / float64(max(1, r.Timeout+r.Every))
+				busy += float64(runs) * float64(r.Timeout) / float64(max(1, r.Timeout+r.Interval()))
 			}
 		}
 		if busy < float64(t.MaxSessions) {

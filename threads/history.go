@@ -281,6 +281,7 @@ type ItemHistory struct {
 	CoolDown   time.Time `json:"cool_down,omitzero"`
 	CoolWhy    string    `json:"cool_why,omitempty"`    // the reason in words; see Rest
 	LastRun    time.Time `json:"last_run,omitzero"`     // when scheduled work last finished, whatever the outcome
+	Asked      time.Time `json:"asked,omitzero"`        // when a person asked for a run of scheduled work
 	PassedOver int       `json:"passed_over,omitempty"` // how often a slot went to an item behind this one
 	Remarks    int       `json:"remarks,omitempty"`     // sessions in a row that left nothing but comments or labels
 	Downs      int       `json:"downs,omitempty"`       // sessions in a row that found no backend while others did
@@ -288,6 +289,9 @@ type ItemHistory struct {
 	// before had been: then the item may be at fault.
 	Alone int `json:"alone,omitempty"`
 }
+
+// Wanted reports whether a person asked for a run of scheduled work that has not ended since.
+func (h *ItemHistory) Wanted() bool { return h.Asked.After(h.LastRun) }
 
 // Rest holds the item until a time, and replaces the reason of an earlier rest.
 func (h *ItemHistory) Rest(until time.Time, why string) { h.CoolDown, h.CoolWhy = until, why }

@@ -138,8 +138,9 @@ func (v *view) fillScheduled(w *work, r *agents.Role, repo string) {
 	w.Kind, w.Ref, w.Item.Role, w.Title = agents.KindSchedule, forge.Ref{Repo: repo}, r.Name, r.Name
 	w.Chain, w.Priority = w.Ref, r.Priority
 	v.remember(w)
-	if last := v.History.Item(w.Key()).LastRun; !last.IsZero() {
-		w.Since = last.Add(r.Every)
+	known := v.History.Item(w.Key())
+	if w.Since = r.Due(known.LastRun, v.Began, repo); known.Wanted() && known.Asked.Before(w.Since) {
+		w.Since = known.Asked
 	}
 	v.complete(w)
 }

@@ -146,6 +146,8 @@ func (w *scriptWorld) line(line string, in *bufio.Scanner, out *strings.Builder)
 		w.talk(f[1:])
 	case "session":
 		w.session(f[1:])
+	case "began":
+		w.s.Began = w.at(f[1])
 	case "history":
 		w.history(f[1:])
 	case "unissue":
@@ -781,6 +783,8 @@ func (w *scriptWorld) history(f []string) {
 		Entry(h.Agents, f[1]).Hold(until, strings.Join(f[3:], " "))
 	case "ran":
 		Entry(h.Items, w.key(f[1])).LastRun = w.at(f[2])
+	case "asked-run":
+		Entry(h.Items, w.key(f[1])).Asked = w.at(f[2])
 	case "passed":
 		Entry(h.Items, w.key(f[1])).PassedOver = w.number(f[2])
 	case "touched":

@@ -114,6 +114,9 @@ type Session struct {
 // has returned: the maps, slices and pointers are the caller's own, not copies.
 type Snapshot struct {
 	Now time.Time // the only clock; History's times are from it
+	// Began is when the factory's first supervisor began. Work by the calendar that never ran waits for its first time
+	// after that; if it is zero, such work is due.
+	Began time.Time
 	// Config is the configuration in force; if it is nil, the plan is empty. Sessions may have agents, roles and threads
 	// that it no longer has.
 	Config *Config

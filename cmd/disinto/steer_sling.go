@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -18,7 +19,7 @@ func slingCommand(c *cli) *cobra.Command {
 		Long: `
 REF is 12, #12 or owner/name#12; --title creates a new issue. The issue gets the
 label backlog, and the scheduler decides about it at once, as it would in its
-next tick.
+next tick. The name of a role with on = "schedule" runs that role now.
 
 sling prints the agent's name. If no agent can start now, it prints the first
 reason and the issue's place in the queue, and exits 3; the issue starts when
@@ -26,13 +27,14 @@ the reason is gone, and --wait waits for that. An issue that cannot start at
 all, such as a closed one, is refused with exit code 1.`,
 		Example: `
   disinto sling 12 --wait
+  disinto sling gardener
   disinto sling --title "Ring the bell" --skill go --depends-on 12`,
 	}
 	flags := cmd.Flags()
 	var s slingFlags
 	flags.StringVar(&s.request.Title, "title", "", "create an issue with this title")
 	flags.StringVar(&s.request.Body, "body", "", "the text of the new issue")
-	flags.StringVar(&s.request.Repo, "repo", "", "create it in `REPO`, owner/name (default the only one)")
+	flags.StringVar(&s.request.Repo, "repo", "", "in `REPO`, owner/name (default the only one)")
 	flags.StringVar(&s.request.Role, "role", "", "only agents of this `ROLE` may take it")
 	flags.StringSliceVar(&s.request.Skills, "skill", nil, "add the label skill/X; may be repeated")
 	flags.StringSliceVar(&s.request.DependsOn, "depends-on", nil, "make it wait for this `REF`; may be repeated")
@@ -51,13 +53,15 @@ type slingFlags struct {
 
 func (s *slingFlags) run(ctx context.Context, c *cli, args []string) error {
 	r := &s.request
+	role := false
 	if len(args) == 1 {
 		r.Ref = args[0]
-		if err := checkRef(r.Ref); err != nil {
+		err := checkRef(r.Ref)
+		if role = err != nil && !strings.ContainsAny(r.Ref, "/#:"); err != nil && !role {
 			return err
 		}
 	}
-	made := r.Title != "" || r.Body != "" || r.Repo != "" || r.Role != "" || len(r.Skills)+len(r.DependsOn) > 0
+	made := r.Title != "" || r.Body != "" || r.Repo != "" && !role || r.Role != "" || len(r.Skills)+len(r.DependsOn) > 0
 	switch {
 	case r.Ref != "" && made:
 		return usagef("give REF or --title, not both: sling does not edit an existing issue")
@@ -100,6 +104,9 @@ func (s *slingFlags) await(
 	q := &statusQuery{client: client, c: c}
 	go q.followEvents(ctx, watchPace, news)
 	s.request = control.SlingRequest{Ref: forge.Ref{Repo: last.Repo, Number: last.Number}.String()}
+	if last.Role != "" {
+		s.request = control.SlingRequest{Ref: last.Role, Repo: last.Repo}
+	}
 	fmt.Fprintln(c.stderr, "disinto: "+screen.Clean(last.Line()))
 	for {
 		if err := watchPace.wait(ctx, news, func() error { return nil }); err != nil {

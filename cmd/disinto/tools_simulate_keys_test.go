@@ -129,6 +129,15 @@ var keys = slices.Concat([]turned{
 	{key: "roles.on", section: "gardener", two: `on = "issue"`},
 	{key: "roles.label", section: "dev", two: `label = "skill/sql"`},
 	{key: "roles.every", section: "gardener", one: `every = "1h"`, two: `every = "6h"`},
+	{key: "roles.cron", section: "gardener", one: `cron = "0 * * * *"`, two: `cron = "0 6 * * *"`},
+	{
+		key: "roles.timezone", section: "gardener",
+		one: "cron = \"0 10 * * *\"\ntimezone = \"UTC\"", two: "cron = \"0 10 * * *\"\ntimezone = \"Asia/Tokyo\"",
+	},
+	{
+		key: "roles.jitter", section: "gardener",
+		one: "cron = \"0 * * * *\"", two: "cron = \"0 * * * *\"\njitter = \"50m\"",
+	},
 	{key: "roles.priority", section: "gardener", one: "priority = 1", two: "priority = 10"},
 	{key: "roles.timeout", section: "dev", two: `timeout = "5m"`},
 	{key: "roles.plan", section: "dev", two: "plan = true"},

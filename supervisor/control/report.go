@@ -56,7 +56,8 @@ func (r *Report) Line() string {
 type SlingReport struct {
 	Repo   string `json:"repo"`
 	Number int64  `json:"number"`
-	Filed  bool   `json:"filed"` // sling created the issue
+	Role   string `json:"role,omitempty"` // of scheduled work, whose number is 0
+	Filed  bool   `json:"filed"`          // sling created the issue
 
 	Agent  Assigned             `json:"agent"` // empty: no session yet
 	Thread string               `json:"thread"`
@@ -81,7 +82,10 @@ func (a Assigned) MarshalJSON() ([]byte, error) {
 
 // Line formats the answer for people.
 func (r *SlingReport) Line() string {
-	ref := forge.Ref{Repo: r.Repo, Number: r.Number}
+	ref := forge.Ref{Repo: r.Repo, Number: r.Number}.String()
+	if r.Role != "" {
+		ref = r.Role + " on " + r.Repo
+	}
 	switch {
 	case r.Agent != "":
 		return fmt.Sprintf("%s is on it: %s, slot %s/%d", r.Agent, ref, r.Thread, r.Slot)

@@ -21,6 +21,7 @@ type ServiceRequest struct {
 
 // SlingRequest hands one issue to the scheduler: an existing one by Ref, or a new one by Title.
 type SlingRequest struct {
+	// Ref is an existing issue, or the name of a scheduled role that runs now.
 	Ref string `json:"ref,omitempty"`
 
 	Title     string   `json:"title,omitempty"`

@@ -860,7 +860,38 @@ max_tokens = { session = 3, issue = 2 }
 		{
 			name: "schedule without every",
 			text: worker + "[agents.dev-qwen]\nrole = \"writer\"\n[roles.writer]\non = \"schedule\"",
-			want: `:6: roles.writer.every: is not set, but on is "schedule": want a duration such as "6h"`,
+			want: `:6: roles.writer.every: is not set, but on is "schedule": want a duration such as "6h", or cron`,
+		},
+		{
+			name: "cron beside every", text: worker + "[roles.planner]\nevery = \"6h\"\ncron = \"@daily\"",
+			want: `:6: roles.planner.cron: is set, and every is too: want one of them`,
+		},
+		{
+			name: "cron of six fields", text: worker + "[roles.planner]\ncron = \"* * * * * *\"",
+			want: `:5: roles.planner.cron: is "* * * * * *", which cannot be read (expected exactly 5 fields, found 6: ` +
+				`[* * * * * *]): want five fields such as "0 3 * * 1-5", or a word such as "@daily"`,
+		},
+		{
+			name: "cron with an interval", text: worker + "[roles.planner]\ncron = \"@every 6h\"",
+			want: `:5: roles.planner.cron: is "@every 6h", which is an interval, for the key every: want five fields such ` +
+				`as "0 3 * * 1-5", or a word such as "@daily"`,
+		},
+		{
+			name: "cron that never comes", text: worker + "[roles.planner]\ncron = \"0 3 31 2 *\"",
+			want: `:5: roles.planner.cron: is "0 3 31 2 *", which never falls due: want five fields such as "0 3 * * 1-5", ` +
+				`or a word such as "@daily"`,
+		},
+		{
+			name: "unknown time zone", text: worker + "[roles.planner]\ncron = \"@daily\"\ntimezone = \"Europe/Bonn\"",
+			want: `:6: roles.planner.timezone: is "Europe/Bonn", want a time zone such as "Europe/Berlin"`,
+		},
+		{
+			name: "time zone without cron", text: worker + "[roles.planner]\ntimezone = \"UTC\"",
+			want: `:5: roles.planner.timezone: is set, and cron is not: it belongs to cron's times`,
+		},
+		{
+			name: "cron without schedule", text: worker + "[roles.dev]\ncron = \"@daily\"",
+			want: `:5: roles.dev.cron: is set, but on is "issue": only a role with on = "schedule" has it`,
 		},
 		{
 			name: "every without schedule", text: worker + "[roles.dev]\nevery = \"6h\"",

@@ -372,13 +372,7 @@ func (d *decoder) role(t *table, unset agents.Role) agents.Role {
 	if r.Priority > 10 {
 		t.wrong("priority", "is %d, want 1 (first) to 10 (last)", r.Priority)
 	}
-	switch {
-	case on == "": // oneOf reported it
-	case !on.Timed() && t.has("every"):
-		t.wrong("every", `is set, but on is %q: only a role with on = "schedule" has it`, on)
-	case on.Timed() && r.Every == 0 && !t.has("every"):
-		t.wrong("every", `is not set, but on is "schedule": want a duration such as "6h"`)
-	}
+	t.times(&r)
 	if on != "" && !on.Items() && r.Label != "" {
 		t.wrong("label", `is set, but on is %q: such work has no labels`, on)
 	}

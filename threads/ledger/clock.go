@@ -31,7 +31,7 @@ func (s *State) TurnBack(newest, now time.Time) {
 		}
 	}
 	for _, it := range s.Items {
-		back(off, &it.CoolDown, &it.LastRun)
+		back(off, &it.CoolDown, &it.LastRun, &it.Asked)
 	}
 	for k, w := range s.Slots {
 		back(off, &w.Left)

@@ -414,9 +414,12 @@ func (r *Cancel) apply(s *State, _ time.Time) {
 	}
 }
 
-// Retry records that a person removed every obstacle to work on an issue and its pull requests.
+// Retry records that a person removed every obstacle to work on an issue and its pull requests, or asked for a run of a
+// scheduled role.
 type Retry struct {
 	Refs []Ref `json:"refs"` // the chain is among them
+	// Role is the scheduled role, whose repositories are in Refs; empty without one.
+	Role string `json:"role,omitempty"`
 	// Opener is the account whose daily limit starts again; empty for none.
 	Opener string `json:"opener,omitempty"`
 }
@@ -425,6 +428,14 @@ func (r *Retry) valid() bool { return named(r.Refs) }
 
 // apply lets an issue and its pull requests start again. The writers stay, because the pairing rule needs them.
 func (r *Retry) apply(s *State, at time.Time) {
+	if r.Role != "" {
+		for _, on := range r.Refs {
+			it := s.item(threads.Key{Kind: agents.KindSchedule, Ref: forge.Ref(on), Role: r.Role})
+			it.Rest(time.Time{}, "")
+			it.Asked = at
+		}
+		return
+	}
 	for _, item := range r.Refs {
 		s.forgive(forge.Ref(item))
 		s.chain(item).Retried = at

@@ -175,6 +175,7 @@ func everything() []Record {
 		}},
 		{At: noon, Free: &Free{"llama", 1, threads.AgentBusy, noon.Add(-time.Hour), noon}},
 		{At: noon, Retry: &Retry{Refs: []Ref{{"o/r", 2}}}},
+		{At: noon, Retry: &Retry{Refs: []Ref{{"o/r", 0}}, Role: "gardener"}},
 		{At: noon, Pause: &Pause{}},
 		{At: noon, Pause: &Pause{Off: true}},
 		{At: noon, Pause: &Pause{Pause: threads.Pause{Thread: "llama"}}},

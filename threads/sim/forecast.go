@@ -103,7 +103,8 @@ func NewForecast(s threads.Snapshot, m *Model) *Forecast {
 		groups.regroup(&f.issues[i])
 	}
 	f.start = threads.Snapshot{
-		Now: s.Now, Config: s.Config, Facts: s.Facts, Sessions: s.Sessions, Outages: s.Outages, History: f.history(),
+		Now: s.Now, Began: s.Began, Config: s.Config, Facts: s.Facts, Sessions: s.Sessions, Outages: s.Outages,
+		History: f.history(),
 	}
 	f.groups = groups.groups
 	return f

@@ -45,7 +45,7 @@ func (b *books) shift(by time.Duration, died time.Time) {
 		}
 	}
 	for _, it := range b.Items {
-		shiftTimes(by, &it.CoolDown, &it.LastRun)
+		shiftTimes(by, &it.CoolDown, &it.LastRun, &it.Asked)
 	}
 	for run, o := range b.Open {
 		shiftTimes(by, &o.At, &o.Began)
