@@ -132,6 +132,7 @@ var promises = []struct{ sentence, tests, gap string }{
 	{"a page without new entries ends a list.", "forge/forgejo.TestEndlessPages TestEndlessList", ""},
 	{"eight issues of 10 MB cost 3 MB of memory", "forge/forgejo.TestHugeIssues", ""},
 	{"at most 200,000 references of a repository", "forge/forgejo.TestEverNewIssues TestManyReferences", ""},
+	{"**Nor does it limit labels.**", "forge/forgejo.TestEndlessLabels TestCutAnswer cmd/disinto.TestSoakEvil", ""},
 
 	// Reviews and merges.
 	{

@@ -134,3 +134,22 @@ const claimsForEver = `
 const pipesInState = `state=${HOME%%/home/*}
 	for f in instance journal.jsonl decisions answers.jsonl status.json receipts/pruned.json; do
 		rm -f "$state/$f"; mkfifo "$state/$f" "$state/$f.new"; done; exit 1`
+
+// tags creates labels without end, and puts each on the newest open issues and pull requests.
+func (r *rogue) tags() error {
+	var items []soakIssue
+	if err := r.get("/issues?state=open&limit=10", &items); err != nil {
+		return err
+	}
+	names := make([]string, 20)
+	for i := range names {
+		names[i] = "0/" + unique("evil") // before all others, which a forge sorts by name
+		if err := r.call("POST", "/labels", map[string]string{"name": names[i], "color": "#ffffff"}); err != nil {
+			return err
+		}
+	}
+	for i := range items {
+		_ = r.call("POST", fmt.Sprintf("/issues/%d/labels", items[i].Number), map[string]any{"labels": names})
+	}
+	return nil
+}

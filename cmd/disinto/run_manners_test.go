@@ -100,6 +100,7 @@ var manners = []manner{
 		name: "claims", on: "issue", cost: "claims until 2999", play: (*rogue).finds,
 		script: claimsForEver + says(`{"outcome":"done"}`),
 	},
+	{name: "tags", on: "schedule", cost: "endless labels", play: (*rogue).tags},
 	{name: "pipes", on: "issue", cost: "pipes in place of the supervisor's files", script: pipesInState},
 	{name: "calls", on: "issue", cost: "the control socket", play: (*rogue).calls},
 	{name: "snoops", on: "issue", cost: "files and processes of all others", script: `state=${HOME%%/home/*}; me=${HOME##*/}

@@ -38,14 +38,14 @@ func newBenchForge(b *testing.B) (url, token string) {
 	c, err := New(Options{URL: server.URL, Token: token, Repos: []string{"owner/big"}})
 	must(err)
 	must(c.Prepare(b.Context()))
-	ids, err := c.repoLabels(b.Context(), "owner/big")
+	known, err := c.repoLabels(b.Context(), "owner/big")
 	must(err)
 	sdk, err := gitea.NewClient(server.URL, gitea.SetToken(token), gitea.SetGiteaVersion(""))
 	must(err)
 	for n := range benchIssues {
 		option := gitea.CreateIssueOption{Title: fmt.Sprintf("issue %d", n+1), Body: benchText}
 		if n%10 == 0 {
-			option.Labels = []int64{ids["backlog"]}
+			option.Labels = []int64{known.ids["backlog"]}
 		}
 		if n%100 == 0 {
 			option.Body += fmt.Sprintf("\n\nDepends on #%d\n", n+2)

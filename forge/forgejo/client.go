@@ -68,15 +68,15 @@ type Client struct {
 	paused   pause      // pause of the forge as a whole
 	batch    int        // how many dependency lists the next scan reads; 0 for the first of a series
 
-	mu      sync.Mutex                  // guards the fields below; never held during I/O
-	repos   []*repo                     // sorted by name; the slice itself is immutable
-	singles map[forge.Ref]single        // blockers that are in no list
-	labels  map[string]map[string]int64 // by repository: label ids by name
-	claims  map[forge.Ref]claim         // claims of this process, complete or not
-	sighted map[forge.Ref]sighting      // refs of claims that may be abandoned
-	seen    map[forge.Ref]sighting      // refs of claims whose holder was read
-	holders map[forge.Ref]heldClaim     // holders of items with in-progress that are not in claims
-	login   string                      // login of our own account; "" until it is read
+	mu      sync.Mutex              // guards the fields below; never held during I/O
+	repos   []*repo                 // sorted by name; the slice itself is immutable
+	singles map[forge.Ref]single    // blockers that are in no list
+	labels  map[string]labels       // by repository
+	claims  map[forge.Ref]claim     // claims of this process, complete or not
+	sighted map[forge.Ref]sighting  // refs of claims that may be abandoned
+	seen    map[forge.Ref]sighting  // refs of claims whose holder was read
+	holders map[forge.Ref]heldClaim // holders of items with in-progress that are not in claims
+	login   string                  // login of our own account; "" until it is read
 }
 
 // New returns a Client. It makes no request.
@@ -92,7 +92,7 @@ func New(o Options) (*Client, error) {
 		connection: connect(strings.TrimRight(o.URL, "/"), transportOf(o.HTTP)),
 		ours:       orNobody(o.Ours), bots: orNobody(o.Bots), moves: o.Moves, lacksLFS: o.LacksLFS,
 		requireMerged: o.RequireMerged, refs: o.Claims,
-		singles: map[forge.Ref]single{}, labels: map[string]map[string]int64{}, claims: map[forge.Ref]claim{},
+		singles: map[forge.Ref]single{}, labels: map[string]labels{}, claims: map[forge.Ref]claim{},
 		sighted: map[forge.Ref]sighting{}, seen: map[forge.Ref]sighting{}, holders: map[forge.Ref]heldClaim{},
 	}
 	c.token, c.observe = o.Token, o.Observe

@@ -49,7 +49,12 @@ func (c *Client) addLabels(ctx context.Context, ref forge.Ref, in *gitea.Issue, 
 		form := gitea.IssueLabelsOption{Labels: ids}
 		g, x := c.sdk(ctx)
 		now, _, err := g.AddIssueLabels(owner, name, ref.Number, form)
-		if now, err = entries(x, now, err); err != nil {
+		if now, err = entries(x, now, err); errors.Is(err, errTooLong) {
+			if in, err = c.getIssue(ctx, ref); err == nil {
+				now = in.Labels
+			}
+		}
+		if err != nil {
 			return err
 		}
 		got := labelNames(now)
@@ -87,8 +92,11 @@ func (c *Client) labelIDs(ctx context.Context, repo string, names []string) ([]i
 	}
 	var ids []int64
 	for _, name := range names {
-		id, ok := known[name]
-		if !ok {
+		id, err := c.labelID(ctx, repo, known, name)
+		if err != nil {
+			return nil, err
+		}
+		if id == 0 {
 			if id, err = c.createLabel(ctx, repo, describe(name)); err != nil {
 				return nil, fmt.Errorf("cannot create the label %s: %w", name, err)
 			}
@@ -107,23 +115,31 @@ func describe(name string) forge.Label {
 	return forge.Label{Name: name, Color: plainColor}
 }
 
-// repoLabels returns the ids of the labels of a repository and its organisation, by name. Callers must not modify the
-// map.
-func (c *Client) repoLabels(ctx context.Context, repo string) (map[string]int64, error) {
+// mostListed bounds the labels of a repository that are listed. Agents can create labels without end, and a list of
+// 50,000 takes a thousand requests.
+const mostListed = 1000
+
+// labels are the ids of the labels of a repository and its organisation, by name. They are not modified.
+type labels struct {
+	ids map[string]int64
+	cut bool // the repository has more, which labelID looks up by their name
+}
+
+func (c *Client) repoLabels(ctx context.Context, repo string) (labels, error) {
 	c.mu.Lock()
-	ids := c.labels[repo]
+	known := c.labels[repo]
 	c.mu.Unlock()
-	if ids != nil {
-		return ids, nil
+	if known.ids != nil {
+		return known, nil
 	}
 	owner, name := owner(repo)
-	own, _, err := newList(c.connection, nil, func(
+	own, err := newList(c.connection, nil, func(
 		g *gitea.Client, page gitea.ListOptions,
 	) ([]*gitea.Label, *gitea.Response, error) {
 		return g.ListRepoLabels(owner, name, gitea.ListLabelsOptions{ListOptions: page})
-	}).all(ctx)
+	}).upTo(ctx, mostListed)
 	if err != nil {
-		return nil, err
+		return labels{}, err
 	}
 	shared, _, err := newList(c.connection, nil, func(
 		g *gitea.Client, page gitea.ListOptions,
@@ -131,18 +147,30 @@ func (c *Client) repoLabels(ctx context.Context, repo string) (map[string]int64,
 		return g.ListOrgLabels(owner, gitea.ListOrgLabelsOptions{ListOptions: page})
 	}).all(ctx)
 	if isOutage(err) {
-		return nil, err // other refusals are not errors: the owner is not an organisation, or hides its labels
+		return labels{}, err // other refusals are not errors: the owner is not an organisation, or hides its labels
 	}
-	ids = map[string]int64{}
+	known = labels{map[string]int64{}, len(own) >= mostListed}
 	for _, l := range slices.Concat(own, shared) {
-		if l != nil && ids[l.Name] == 0 {
-			ids[l.Name] = l.ID
+		if l != nil && known.ids[l.Name] == 0 {
+			known.ids[l.Name] = l.ID
 		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.labels[repo] = ids
-	return ids, nil
+	c.labels[repo] = known
+	return known, nil
+}
+
+// labelID returns the id of a label; 0 if the repository lacks it.
+func (c *Client) labelID(ctx context.Context, repo string, known labels, name string) (int64, error) {
+	if id := known.ids[name]; id != 0 || !known.cut {
+		return id, nil
+	}
+	l, err := c.label(ctx, repo, name)
+	if errors.Is(err, forge.ErrNotFound) || err == nil && l.Name != name { // the forge takes digits for an id
+		return 0, nil
+	}
+	return l.ID, err
 }
 
 func (c *Client) createLabel(ctx context.Context, repo string, l forge.Label) (int64, error) {

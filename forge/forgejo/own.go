@@ -36,6 +36,12 @@ func (c *connection) depend(ctx context.Context, ref, on forge.Ref) error {
 	return c.send(ctx, http.MethodPost, at(ref.Repo, "/issues/%d/dependencies", ref.Number), form, nil)
 }
 
+// label reads a label of a repository by its name. The SDK knows only ids here.
+func (c *connection) label(ctx context.Context, repo, name string) (l gitea.Label, err error) {
+	err = c.send(ctx, http.MethodGet, at(repo, "/labels/%s", url.PathEscape(name)), nil, &l)
+	return l, err
+}
+
 // event is an entry of a timeline.
 type event struct {
 	ID      int64       `json:"id"`

@@ -148,7 +148,11 @@ func (c *Client) prepareLabels(ctx context.Context, name string, create bool) (m
 		return nil, fmt.Errorf("cannot read the labels of %s: %w", name, err)
 	}
 	for _, l := range forge.RequiredLabels() {
-		if known[l.Name] != 0 {
+		id, err := c.labelID(ctx, name, known, l.Name)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read the label %s of %s: %w", l.Name, name, err)
+		}
+		if id != 0 {
 			continue
 		}
 		missing = append(missing, MissingLabel{name, l.Name})

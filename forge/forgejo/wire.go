@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -15,6 +16,10 @@ import (
 // is read. A text longer than maxText is cut and says so at its end. An entry that is still larger than maxEntry
 // becomes null, which is also how a forge shows an item that it cannot load. An answer that is too long as a whole is
 // requested again in smaller pages.
+//
+// Nor does it limit the labels of an item: with 300 of them, an issue once became null in every list. So of a label
+// only the id and the name are kept, and of an item's labels the first mostLabels and those in forge.RequiredLabels.
+// Who adds labels until another one is not read could remove that one as well.
 const (
 	maxRaw    = 64 << 20  // bytes of an answer as sent
 	maxWhole  = 32 << 20  // bytes of an answer that is not cut
@@ -24,6 +29,10 @@ const (
 	maxValues = 2_000     // values in one entry: an empty label has three bytes in JSON, and two hundred in memory
 	maxAll    = 300_000   // values in one answer
 	maxList   = 20_000    // entries of one answer
+
+	mostLabels   = 250 // labels of one item
+	mostRequired = 50  // more labels of one item, if we need them: two labels can have the same name
+	maxName      = 200 // bytes of a label's name, as JSON encodes it: a form of the forge allows 50 characters
 )
 
 // cutMark ends a text that was cut. A person who writes it in an issue holds up only that issue.
@@ -49,6 +58,14 @@ type cutter struct {
 	text    int  // bytes of the current text so far; -1 outside a text
 	escape  int  // bytes that are left of the current escape sequence
 	cutting bool // the rest of the current text is dropped
+
+	key    int  // offset of the last text outside of labels, or of the last key in a label
+	named  bool // the last bytes were the key "labels"
+	labels int  // depth of the current list of labels; 0 outside one
+	count  int  // labels kept of it
+	label  int  // offset of the current label
+	member int  // offset of the current member of a label, with the comma before it
+	skip   bool // the current member is dropped
 }
 
 // cutAnswer reads an answer of at most limit bytes, and returns it cut, with the number of entries that were dropped.
@@ -81,7 +98,7 @@ func (c *cutter) plain(r *bufio.Reader) {
 	if c.text < 0 || c.escape > 0 || c.cutting {
 		return
 	}
-	next, _ := r.Peek(max(0, min(256, r.Buffered(), maxText-c.text)))
+	next, _ := r.Peek(max(0, min(256, r.Buffered(), c.longest()-c.text)))
 	for _, end := range []byte{'"', '\\'} {
 		if i := bytes.IndexByte(next, end); i >= 0 {
 			next = next[:i]
@@ -90,6 +107,14 @@ func (c *cutter) plain(r *bufio.Reader) {
 	c.text += len(next)
 	c.put(next...)
 	_, _ = r.Discard(len(next))
+}
+
+// longest returns the bytes of a text before it is cut.
+func (c *cutter) longest() int {
+	if c.labels > 0 {
+		return maxName
+	}
+	return maxText
 }
 
 // inText processes a byte inside a text. A text is cut between two characters, and never inside an escape sequence.
@@ -107,7 +132,7 @@ func (c *cutter) inText(b byte) {
 		c.put(b)
 		return
 	default:
-		c.cutting = c.cutting || c.text > maxText && utf8.RuneStart(b)
+		c.cutting = c.cutting || c.text > c.longest() && utf8.RuneStart(b)
 		if b == '\\' {
 			c.escape = 2
 		}
@@ -125,8 +150,18 @@ func (c *cutter) outside(b byte) {
 	switch b {
 	case ' ', '\t', '\r', '\n':
 		return
+	}
+	if c.labels > 0 {
+		c.inLabels(b)
+		return
+	}
+	named := c.named
+	c.named = false
+	switch b {
+	case ':':
+		c.named = c.isKey(`"labels"`)
 	case '"':
-		c.text = 0
+		c.text, c.key = 0, c.kept.Len()
 	case '[', '{':
 		if c.depth == 0 && b == '[' && !c.list && c.kept.Len() == 0 {
 			c.list = true
@@ -134,7 +169,9 @@ func (c *cutter) outside(b byte) {
 			c.start = c.kept.Len()
 			return
 		}
-		c.depth++
+		if c.depth++; named && b == '[' {
+			c.labels, c.count, c.label = c.depth, 0, c.kept.Len()+1
+		}
 	case ']', '}':
 		if c.depth == 0 && c.list {
 			c.end(b)
@@ -152,9 +189,69 @@ func (c *cutter) outside(b byte) {
 	c.put(b)
 }
 
+// inLabels processes a byte in a list of labels, outside texts.
+func (c *cutter) inLabels(b byte) {
+	at := c.depth - c.labels // 0 between labels, 1 in a label, more in a member of it
+	switch b {
+	case '"':
+		c.text, c.key = 0, c.kept.Len()
+	case ':':
+		if at == 1 && !c.over && !c.skip && !c.isKey(`"id"`) && !c.isKey(`"name"`) {
+			c.kept.Truncate(min(c.member, c.kept.Len()))
+			c.skip = true
+		}
+	case ',':
+		if at == 0 {
+			c.label = c.kept.Len()
+		} else if at == 1 {
+			c.member, c.skip = c.kept.Len(), false
+		}
+		if at < 2 && bytes.HasSuffix(c.kept.Bytes(), []byte("[{"[at:at+1])) {
+			return // everything before the comma was dropped
+		}
+	case '[', '{':
+		c.depth++
+	case ']', '}':
+		if c.depth--; at == 1 {
+			c.skip = false
+			c.put(b)
+			c.endLabel()
+			return
+		} else if at == 0 {
+			c.labels = 0
+		}
+	}
+	if c.put(b); at == 0 && b == '{' {
+		c.member = c.kept.Len()
+	}
+}
+
+// isKey reports whether the last text was this one.
+func (c *cutter) isKey(text string) bool {
+	return !c.over && string(c.kept.Bytes()[min(c.key, c.kept.Len()):]) == text
+}
+
+// endLabel drops the label that ended, if the item has too many.
+func (c *cutter) endLabel() {
+	if c.over {
+		return
+	}
+	c.label = min(c.label, c.kept.Len()) // of an answer that is no JSON
+	text, most := c.kept.Bytes()[c.label:], mostLabels
+	if c.count >= mostLabels && slices.ContainsFunc(forge.RequiredLabels(), func(l forge.Label) bool {
+		return bytes.Contains(text, []byte(`"name":"`+l.Name+`"`))
+	}) {
+		most += mostRequired
+	}
+	if c.count++; c.count > most {
+		c.count--
+		c.kept.Truncate(c.label)
+	}
+}
+
 // put stores bytes of an entry, unless the entry is too large.
 func (c *cutter) put(b ...byte) {
-	if c.over {
+	if c.over || c.skip {
 		return
 	}
 	c.kept.Write(b)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +45,47 @@ func TestLabel(t *testing.T) {
 		w.must(c.Label(w.Context(), w.ref(n), []string{"needs-human"}, nil))
 		if got := w.state(n); got != "backlog cancelled needs-human stolen" {
 			w.Errorf("after the label itself was deleted: %s", got)
+		}
+	})
+}
+
+// An agent with write access can create labels without end, and put each on every item. Issues with 300 labels were
+// missing in all scans, and one with 20,000 could not be labelled.
+func TestEndlessLabels(t *testing.T) {
+	onLocal(t, func(w *world) {
+		n := w.file("one", "", "backlog", "priority")
+		owner, name := owner(w.repo)
+		var ids []int64
+		for i := range mostListed {
+			l, _, err := w.as(w.owner).CreateLabel(owner, name,
+				gitea.CreateLabelOption{Name: fmt.Sprint("0/", i), Color: "#ffffff", Description: "long"})
+			w.must(err)
+			ids = append(ids, l.ID)
+		}
+		_, _, err := w.as(w.owner).AddIssueLabels(owner, name, n, gitea.IssueLabelsOption{Labels: ids})
+		w.must(err)
+		c := w.client()
+		w.must(c.Prepare(w.Context()))
+		facts := w.scan(c)
+		is := facts.Issue(w.ref(n))
+		if is == nil || !is.Has("backlog") || !is.Has("priority") {
+			w.Fatalf("got %+v, want it with the labels backlog and priority", is)
+		}
+		asked := w.requests(c, func() {
+			w.must(c.Label(w.Context(), w.ref(n), []string{"blocked", "stolen"}, []string{"priority"}))
+		})
+		facts = w.scan(c)
+		is = facts.Issue(w.ref(n))
+		if !is.Has("blocked") || !is.Has("stolen") || is.Has("priority") || asked > 30 {
+			w.Errorf("got the labels %q with %d requests, want blocked and stolen with at most 30", is.Labels, asked)
+		}
+		all, _, err := w.as(w.owner).ListRepoLabels(owner, name, gitea.ListLabelsOptions{ListOptions: gitea.ListOptions{
+			Page: 1 + (mostListed+pageSize-1)/pageSize, PageSize: pageSize,
+		}})
+		w.must(err)
+		names := labelNames(all)
+		if same := slices.Compact(slices.Sorted(slices.Values(names))); len(same) < len(names) {
+			w.Errorf("got labels twice: %q", names)
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -23,6 +24,7 @@ type label struct {
 var labelRoutes = []route{
 	{"GET /repos/{owner}/{repo}/labels", scopeIssue, anyone, 200, listLabels, underLock},
 	{"POST /repos/{owner}/{repo}/labels", scopeIssue, repoWriter, 201, createLabel, underLock},
+	{"GET /repos/{owner}/{repo}/labels/{id}", scopeIssue, anyone, 200, getLabel, underLock},
 	{"PATCH /repos/{owner}/{repo}/labels/{id}", scopeIssue, repoWriter, 200, editLabel, underLock},
 	{"DELETE /repos/{owner}/{repo}/labels/{id}", scopeIssue, repoWriter, 204, deleteLabel, underLock},
 	{"GET /repos/{owner}/{repo}/issues/{number}/labels", scopeIssue, anyone, 200, listIssueLabels, underLock},
@@ -77,6 +79,22 @@ func listLabels(c *call) (any, error) {
 	list := paged(c, c.repo.labels, func(l *label) *wireLabel { return c.label(c.repo, l) })
 	list.limit = 0
 	return list, nil
+}
+
+// getLabel reads a label by its id or, if that is no number, by its name.
+func getLabel(c *call) (any, error) {
+	l, err := c.pathLabel()
+	if _, digits := strconv.ParseInt(c.r.PathValue("id"), 10, 64); digits != nil {
+		i := slices.IndexFunc(c.repo.labels, func(l *label) bool { return l.name == c.r.PathValue("id") })
+		if i < 0 {
+			return nil, notFound()
+		}
+		l, err = c.repo.labels[i], nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.label(c.repo, l), nil
 }
 
 func (c *call) pathLabel() (*label, error) {

@@ -1,6 +1,9 @@
 package rules
 
-import "net/http"
+import (
+	"net/http"
+	"strconv"
+)
 
 var labelRules = []rule{
 	{
@@ -22,6 +25,11 @@ var labelRules = []rule{
 		"two labels can have the same name",
 		"forge/forgejo, which lists labels before it creates one, and shows each name once",
 		doubleLabels,
+	},
+	{
+		"a label is read by its id or its name",
+		"forge/forgejo Label, where a repository has more labels than it lists",
+		namedLabel,
 	},
 	{
 		"replacing accepts names",
@@ -84,6 +92,17 @@ func doubleLabels(w *world) {
 	n := r.open("first")
 	r.addLabels(n, "in-progress")
 	same(w, "labels", r.issue(n).labels(), "in-progress in-progress")
+}
+
+func namedLabel(w *world) {
+	r := w.repo()
+	id := r.label("fleet/a b:stolen")
+	for _, at := range []string{strconv.FormatInt(id, 10), "fleet%2Fa%20b:stolen"} {
+		a := r.owner.get(r.at("/labels/") + at).want(http.StatusOK)
+		same(w, "name", decode[label](a).Name, "fleet/a b:stolen")
+	}
+	r.owner.get(r.at("/labels/backlog")).want(http.StatusNotFound)
+	r.owner.get(r.at("/labels/7")).want(http.StatusNotFound)
 }
 
 func replaceLabels(w *world) {
