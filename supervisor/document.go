@@ -116,6 +116,8 @@ func (st *state) agentLocked(a *agents.Agent, now time.Time) control.AgentDocume
 	}
 	if why := st.heldWhyLocked(a, now); why != "" {
 		d.State, d.Why, d.NeedsPerson = control.AgentHeld, why, !d.Paused
+	} else if why := st.ledger.FailingWhy(a, now); why != "" { // an alarm tells people
+		d.State, d.Why = control.AgentHeld, why
 	}
 	for _, x := range st.sessions {
 		if x.Agent == a.Name {

@@ -27,7 +27,7 @@ type Waiting struct {
 func (s *Supervisor) Levels() Levels {
 	s.init()
 	l := s.state.levels(time.Now())
-	l.Document.Problems = s.problems.lines()
+	l.Document.Problems, l.Document.Alarms = s.problems.lines(), s.alarms(time.Now())
 	s.inference.addServers(l.Document)
 	s.services.addServices(l.Document)
 	return l

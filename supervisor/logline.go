@@ -13,6 +13,7 @@ import (
 // notice is a log line. It is made under the lock and logged outside it, because logging is I/O.
 type notice struct {
 	bad   bool   // an error
+	warn  bool   // a person must act
 	words string // nothing is logged if empty
 }
 
@@ -22,6 +23,8 @@ func (c *core) logNotices(list ...notice) {
 		case n.words == "":
 		case n.bad:
 			c.log.Error(n.words)
+		case n.warn:
+			c.log.Warn(n.words)
 		default:
 			c.log.Info(n.words)
 		}

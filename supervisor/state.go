@@ -122,7 +122,8 @@ func (st *state) setConfigError(err error) {
 }
 
 // reload puts a configuration in force and calls change under the same lock, so that no decision sees only one of the
-// two. It ends the holds that last until a reload, and those without an answer: a person may have mended the cause.
+// two. It ends the holds that last until a reload, those without an answer, and the rests of what fails: a person may
+// have mended the cause.
 func (st *state) reload(cfg *threads.Config, change func()) {
 	st.lockToChange()
 	defer st.mu.Unlock()
@@ -133,6 +134,9 @@ func (st *state) reload(cfg *threads.Config, change func()) {
 		if a.HeldUntil.IsZero() || a.HeldAs == threads.NoAnswer {
 			a.Hold(time.Time{}, "")
 		}
+	}
+	for _, s := range st.ledger.Failing {
+		s.Until = time.Time{}
 	}
 }
 

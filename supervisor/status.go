@@ -19,6 +19,7 @@ func (s *Supervisor) Document() *control.Document {
 	d.Problems, d.Upkeep = append(s.problems.lines(), s.cleaner.clearing.lines()...), s.problems.upkeep()
 	d.Problems = append(append(d.Problems, s.state.off()...), append(s.inference.saves.lines(), s.state.forgotten()...)...)
 	d.Problems = append(append(d.Problems, s.state.failing()...), s.state.nomadDown()...)
+	d.Alarms = s.alarms(time.Now())
 	s.services.addServices(d)
 	if s.Notify != nil {
 		d.Problems = append(d.Problems, s.Notify.Problems()...)
@@ -43,11 +44,11 @@ func (s *Supervisor) Document() *control.Document {
 // without a supervisor. last writes it for the last time.
 func (s *Supervisor) keepStatusFile() (last func()) {
 	stop, done := make(chan struct{}), make(chan struct{})
-	file := control.NewStatusFile(s.StateDir)
+	file, logged := control.NewStatusFile(s.StateDir), &alarmLog{}
 	go s.safely("the status file", func() {
 		defer close(done)
 		for {
-			s.safely("writing the status", func() { s.writeStatus(file) })
+			s.safely("writing the status", func() { s.writeStatus(file, logged) })
 			select {
 			case <-stop:
 				return
@@ -63,14 +64,15 @@ func (s *Supervisor) keepStatusFile() (last func()) {
 	return func() {
 		close(stop)
 		<-done
-		s.safely("writing the status", func() { s.writeStatus(file) })
+		s.safely("writing the status", func() { s.writeStatus(file, logged) })
 	}
 }
 
-// writeStatus writes the status file, and passes the status to the notifier. If the status cannot be encoded, it
-// writes only the problems, which include that failure.
-func (s *Supervisor) writeStatus(file *control.StatusFile) {
+// writeStatus writes the status file, logs alarms, and passes the status to the notifier. If the status cannot be
+// encoded, it writes only the problems, which include that failure.
+func (s *Supervisor) writeStatus(file *control.StatusFile, logged *alarmLog) {
 	d := s.Document()
+	s.logNotices(logged.news(d.Alarms)...)
 	if s.Notify != nil {
 		s.safely("telling people", func() { s.Notify.RecordStatus(d) })
 	}

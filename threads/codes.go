@@ -78,11 +78,13 @@ const (
 	OwnWork       Code = "own-work"
 	LocalPair     Code = "local-pair"
 	NoReviewer    Code = "no-reviewer"
+	AnotherFirst  Code = "another-first"
 	NoProgram     Code = "no-program"
 	NoToken       Code = "no-token"
 	AgentHeld     Code = "agent-held"
 	TokenRejected Code = "token-rejected"
 	NoAnswer      Code = "no-answer"
+	AgentFailing  Code = "agent-failing"
 	Paused        Code = "paused"
 	ThreadPark    Code = "parked"
 	OverBudget    Code = "over-budget"
@@ -352,6 +354,8 @@ var codeDocs = []CodeDoc{
 		"a local model's work is not reviewed by a local model", "add a review agent on an API thread"),
 	doc(NoReviewer, Unfit, ByPerson, "nobody may review the work of {agent}",
 		"no review agent may review what this agent writes", "add a review agent on an API thread"),
+	doc(AnotherFirst, Unfit, ByItself, "{agent} failed at it, another agent goes first",
+		"the agent failed at it, and another one that can take it goes first, for 30 minutes", ""),
 	doc(NoProgram, Busy, ByPerson, "role {note} has no program",
 		"the agent's role has no program", "set `cli` or `command` in the role's table"),
 	doc(NoToken, Busy, ByPerson, "{agent} has no forge token: set ${note}",
@@ -364,6 +368,10 @@ var codeDocs = []CodeDoc{
 		"the agent's program cannot be started, the model did not answer its last session, or something killed it; "+
 			"the next try waits 1 min to 1 h",
 		"see the reason: sign in, pay, correct `model`; a reload of factory.toml tries at once"),
+	doc(AgentFailing, Busy, ByItself, "{note}{until}",
+		"three sessions in a row failed, on different items, of an agent, or in the same way of several agents of a thread "+
+			"or a role; one item is tried after 5 minutes, then after 10, and so on up to 4 hours, and counts as no attempt",
+		"see the last words under NEEDS YOU, and `disinto logs AGENT`; a reload of factory.toml tries at once"),
 	doc(Paused, Busy, ByChoice, "{who} is paused", "a person said `disinto pause`", "`disinto resume`"),
 	doc(ThreadPark, Busy, ByItself, "{thread} is parked{until}: {note}", "the thread is parked", ""),
 	doc(OverBudget, Busy, ByItself, "{who} has used {note} today{until}",

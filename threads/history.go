@@ -24,6 +24,7 @@ type History struct {
 	Tolls   map[forge.Ref]*Toll       // by chain, also of closed issues
 	Opened  map[string]*OpenedDay     // by account: agents and strangers
 	Listens map[string]time.Time      // by repository: when we first read it, by the forge's clock
+	Failing map[Crew]*Streak          // agents, threads and roles whose last session failed
 	Slots   map[SlotKey]Warm          // residents of sticky slots
 	// Paused has the time at which a person paused a thread, an agent or everything.
 	Paused map[Pause]time.Time
@@ -44,6 +45,7 @@ func NewHistory() History {
 		Tolls:   make(map[forge.Ref]*Toll),
 		Opened:  make(map[string]*OpenedDay),
 		Listens: make(map[string]time.Time),
+		Failing: make(map[Crew]*Streak),
 		Slots:   make(map[SlotKey]Warm),
 		Paused:  make(map[Pause]time.Time),
 		Touched: make(map[forge.Ref]time.Time),
@@ -285,6 +287,12 @@ type ItemHistory struct {
 	PassedOver int       `json:"passed_over,omitempty"` // how often a slot went to an item behind this one
 	Remarks    int       `json:"remarks,omitempty"`     // sessions in a row that left nothing but comments or labels
 	Downs      int       `json:"downs,omitempty"`       // sessions in a row that found no backend while others did
+	// FailedBy is the agent of its last session, if that failed, at FailedAt.
+	FailedBy string    `json:"failed_by,omitempty"`
+	FailedAt time.Time `json:"failed_at,omitzero"`
+	// Behind puts the item behind the others of its priority class until a time: a failing agent was tried with it, and
+	// the next try should be with another one.
+	Behind time.Time `json:"behind,omitzero"`
 	// Alone counts the sessions since the last answered one that were not answered although their agent's session
 	// before had been: then the item may be at fault.
 	Alone int `json:"alone,omitempty"`

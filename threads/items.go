@@ -13,7 +13,7 @@ import (
 type work struct {
 	Hold            // the item, and the reason once one is known
 	class    *class // set once no item rule objects
-	urgency  int16  // twice the priority class plus 1; 1 less if passed over too often, to go first in the class
+	urgency  int16  // three times the priority class plus 1; 1 less if passed over too often, 1 more if behind
 	nearness int8   // place of the kind in kindOrder
 	queued   bool   // an issue labelled backlog, or not an issue
 	stale    bool   // the facts may lack a write of ours; see view.stale
@@ -33,9 +33,9 @@ type work struct {
 	sessions []*Session // on the item, or elsewhere on its chain
 }
 
-// remember looks up the histories of the item and of its chain, which a dozen rules need.
+// remember looks up the histories of the item and of its chain, which a dozen rules need. The item has its key.
 func (v *view) remember(w *work) {
-	w.past = v.History.Chain(w.Ref)
+	w.past, w.memo = v.History.Chain(w.Ref), v.History.Item(w.Key())
 	if w.chain = w.past; w.Chain != w.Ref {
 		w.chain = v.History.Chain(w.Chain)
 	}
@@ -147,17 +147,20 @@ func (v *view) fillScheduled(w *work, r *agents.Role, repo string) {
 
 // complete computes once the values that rules and sorting need many times.
 func (v *view) complete(w *work) {
-	w.repo, w.memo = v.repo(w.Ref.Repo), v.History.Item(w.Key())
+	w.repo = v.repo(w.Ref.Repo)
 	w.stale = w.repo != nil && (v.stale(w.repo, w.Ref) || w.Chain != w.Ref && v.stale(w.repo, w.Chain))
 	w.nearness = int8(slices.Index(kindOrder, w.Kind))
-	w.urgency = int16(2*w.Priority + 1)
-	if w.memo.PassedOver >= PassedOverLimit {
+	w.urgency = int16(3*w.Priority + 1)
+	switch {
+	case w.memo.PassedOver >= PassedOverLimit:
 		w.urgency--
+	case v.later(w.memo.Behind):
+		w.urgency++
 	}
 }
 
 // starved reports whether the item was passed over often enough to go first in its class.
-func (w *work) starved() bool { return w.urgency%2 == 0 }
+func (w *work) starved() bool { return w.urgency%3 == 0 }
 
 // pinOf returns the agent that an issue without in-progress is assigned to: its work is reserved and not begun. Two
 // assigned agents cannot claim an issue. The pin then has both names, which no agent has, so that the reason shows

@@ -209,9 +209,10 @@ func (v *view) fallsBack(agent string) bool {
 	return t.Fallback && v.shut(t)
 }
 
-// shut reports whether a thread starts nothing for long: it is parked, or its subscription is used up.
+// shut reports whether a thread starts nothing for long: it is parked, it fails, or its subscription is used up.
 func (v *view) shut(t *threadState) bool {
-	return v.later(v.History.Thread(t.Name).ParkedUntil) || t.usedUp != nil
+	s := v.History.Failing[Crew{Thread: t.Name}]
+	return v.later(v.History.Thread(t.Name).ParkedUntil) || s.Failing() && v.later(s.Until) || t.usedUp != nil
 }
 
 // onRung refuses every agent but the chain's rung, once the chain has had enough rejections and failures to climb.

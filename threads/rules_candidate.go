@@ -27,6 +27,7 @@ type traitKey struct {
 	author string // the agent it waits for, as the author of the pull request
 	heir   string // the agent it waits for until a time, because it asked
 	until  time.Time
+	failed string // the agent that failed at it last, if another one goes first
 	// rung is the agent that a ladder chose. With a level only that agent may take it; without one it stands in for the
 	// author.
 	rung            string
@@ -75,6 +76,7 @@ var candidateRules = []candidateRule{
 	{"not its own work", notOwnWork},
 	{"not local on local", notLocalPair},
 	{"its work can be reviewed", canBeReviewed},
+	{"another first after a failure", anotherFirst},
 }
 
 // freeRule returns why an agent can start no item, or none of its kind, now; nil when it can.
@@ -88,6 +90,7 @@ var freeRules = []freeRule{
 	{"role has a program", false, hasProgram},
 	{"has a token", false, hasToken},
 	{"agent not held", false, notHeld},
+	{"not failing", false, notFailing},
 	{"not paused", false, notPaused},
 	{"thread not parked", false, notParked},
 	{"within the budget", false, withinBudget},
@@ -96,11 +99,27 @@ var freeRules = []freeRule{
 	{"room on the machine", false, hasRoom},
 	{"service ready", false, serviceReady},
 	{"agent idle", true, agentIdle},
+	{"one try while failing", true, oneProbe},
 	{"slot free", true, slotFree},
 }
 
 // traitsOf gathers the traits of an item.
 func (v *view) traitsOf(w *work) traits {
+	t := v.traitsBefore(w)
+	if w.memo.FailedBy != "" {
+		if t.author == w.memo.FailedBy {
+			t.author = ""
+		}
+		if t.heir == w.memo.FailedBy {
+			t.heir, t.until = "", time.Time{}
+		}
+		t.failed = v.failedBy(w, t)
+	}
+	return t
+}
+
+// traitsBefore is traitsOf without what the item's last failure changes.
+func (v *view) traitsBefore(w *work) traits {
 	t := traits{traitKey: traitKey{kind: w.Kind, role: w.Item.Role, pin: w.pin}}
 	t.labels = v.filterLabels(w)
 	if w.pull == nil {

@@ -781,6 +781,24 @@ func (w *scriptWorld) history(f []string) {
 			until = w.at(f[2])
 		}
 		Entry(h.Agents, f[1]).Hold(until, strings.Join(f[3:], " "))
+	case "failing": // agent=NAME, thread=NAME or role=NAME, UNTIL, WORDS...
+		crew, all := Crew{}, map[string]*string{}
+		all["agent"], all["thread"], all["role"] = &crew.Agent, &crew.Thread, &crew.Role
+		kind, name, _ := strings.Cut(f[1], "=")
+		*all[kind] = name
+		k := Entry(h.Failing, crew)
+		*k = Streak{Probes: 1, Until: w.at(f[2])}
+		for i := range int64(FailingAfter) {
+			k.Add(Failure{Item: forge.Ref{Repo: "o/r", Number: 90 + i}.String(), Words: strings.Join(f[3:], " ")})
+		}
+	case "mended": // every agent, thread and role
+		clear(h.Failing)
+	case "failed": // KEY AGENT AT [BEHIND]
+		it := Entry(h.Items, w.key(f[1]))
+		it.FailedBy, it.FailedAt = f[2], w.at(f[3])
+		if len(f) > 4 {
+			it.Behind = w.at(f[4])
+		}
 	case "ran":
 		Entry(h.Items, w.key(f[1])).LastRun = w.at(f[2])
 	case "asked-run":

@@ -24,7 +24,7 @@ var scripted = []string{
 	"end/out of attempts", "end/waits for cancelled work", "end/filed twice", "end/its issue is closed",
 	"end/goes to another branch", "end/too big to review", "end/waits for itself", "candidate/has the skills",
 	"candidate/on its route",
-	"candidate/author first", "candidate/asker first", "candidate/on its rung",
+	"candidate/author first", "candidate/asker first", "candidate/another first after a failure", "candidate/on its rung",
 	"candidate/its work can be reviewed", "free/role has a program", "free/has a token",
 	"free/window not used up", "free/window not reserved", "free/room on the machine", "free/service ready",
 	"free/slot free", "slot/slot not kept", "warm/the slot's last conversation",

@@ -39,6 +39,8 @@ type Document struct {
 	Disk    DiskDocument     `json:"disk,omitzero"` // as found by the newest pass; left out before the first
 	// Merges are the merges of the last 24 hours, newest first, at most MergesLimit.
 	Merges []ledger.Merged `json:"merges,omitempty"`
+	// Alarms need a person: each is one cause that lasts, however many sessions and items it holds.
+	Alarms []AlarmDocument `json:"alarms,omitempty"`
 	// Problems need a person, one line each: for example a journal that cannot be written, or a tick that panicked.
 	Problems []string `json:"problems"`
 	// Sandbox says what restricts the processes of later sessions, and which roles have no sandbox.
@@ -47,6 +49,15 @@ type Document struct {
 	Forecast *Forecast `json:"forecast,omitempty"`
 	// Services are the programs beside the agents, by name; left out where there are none.
 	Services []ServiceDocument `json:"services,omitempty"`
+}
+
+// AlarmDocument is a cause of which a person must know. It is in the status, and so under NEEDS YOU, as long as it
+// lasts, and becomes one message, a metric, and a warning in the log.
+type AlarmDocument struct {
+	Code  threads.Code `json:"code"`
+	About string       `json:"about"` // with Code it identifies the cause: an agent, a branch, a path
+	Since time.Time    `json:"since,omitzero"`
+	Words string       `json:"words"` // one line, with what to do
 }
 
 // ServiceDocument is a program that runs beside the agents.

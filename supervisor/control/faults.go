@@ -3,11 +3,14 @@ package control
 import "strings"
 
 // Faults returns what is wrong with the factory itself, one line each: mistakes in factory.toml, with which file is in
-// force; a forge that cannot be read; then Problems. Each line needs a person, or will if it lasts.
+// force; a forge that cannot be read; then Alarms and Problems. Each line needs a person, or will if it lasts.
 func (d *Document) Faults() []string {
 	lines := d.Config.mistakes()
 	if d.Forge.Error != "" && !d.Forge.OK {
 		lines = append(lines, d.Forge.Error)
+	}
+	for i := range d.Alarms {
+		lines = append(lines, d.Alarms[i].Words)
 	}
 	return append(lines, d.Problems...)
 }

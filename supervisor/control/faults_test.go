@@ -25,9 +25,12 @@ func TestFaults(t *testing.T) {
 			append(slices.Clone(first), "nothing starts until the mistakes in f.toml are corrected"),
 		},
 		{
-			"an outage and a problem",
-			Document{Forge: ForgeDocument{Error: "cannot reach the forge"}, Problems: []string{"disk"}},
-			[]string{"cannot reach the forge", "disk"},
+			"an outage, an alarm and a problem",
+			Document{
+				Forge: ForgeDocument{Error: "cannot reach the forge"}, Alarms: []AlarmDocument{{Words: "main is red"}},
+				Problems: []string{"disk"},
+			},
+			[]string{"cannot reach the forge", "main is red", "disk"},
 		},
 		{"an outage that ended", Document{Forge: ForgeDocument{OK: true, Error: "old"}}, nil},
 	}

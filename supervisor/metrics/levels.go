@@ -43,6 +43,15 @@ var levels = []level{
 		func(s *scrape, say func(float64, ...string)) { say(float64(len(s.Document.Problems))) },
 	},
 	{
+		"disinto_alarm", "1 while a cause lasts of which a person must know: see Alarms in operations.md.",
+		[]string{"code", "about"},
+		func(s *scrape, say func(float64, ...string)) {
+			for i := range s.Document.Alarms {
+				say(1, string(s.Document.Alarms[i].Code), s.Document.Alarms[i].About)
+			}
+		},
+	},
+	{
 		"disinto_forge_up", "1 when the last scan of the forge had no error.", nil,
 		func(s *scrape, say func(float64, ...string)) { say(yes(s.Document.Forge.OK)) },
 	},

@@ -41,6 +41,10 @@ func Causes(d *control.Document) (list []Message) {
 			Stands: downFor, Over: "the forge answers again",
 		})
 	}
+	for i := range d.Alarms {
+		a := &d.Alarms[i]
+		tell(threads.NotifyNeedsHuman, string(a.Code)+" "+a.About, Clean(a.Words, maxAlarm))
+	}
 	for _, line := range d.Problems {
 		if strings.HasPrefix(line, control.NomadProblem) {
 			list = append(list, Message{
@@ -190,6 +194,7 @@ func withoutNumbers(line string) string {
 // The bounds of texts within a message, in characters.
 const (
 	maxTitle = 80
+	maxAlarm = 800
 	maxWhy   = 200
 )
 

@@ -31,16 +31,7 @@ func (s *State) TurnBack(newest, now time.Time) {
 		}
 	}
 	for _, it := range s.Items {
-		back(off, &it.CoolDown, &it.LastRun, &it.Asked)
-	}
-	for k, w := range s.Slots {
-		back(off, &w.Left)
-		s.Slots[k] = w
-	}
-	for _, a := range s.Authors {
-		for run, at := range a.Reviews {
-			a.Reviews[run] = at.Add(-off)
-		}
+		back(off, &it.CoolDown, &it.LastRun, &it.Asked, &it.FailedAt, &it.Behind)
 	}
 	for run, o := range s.Open {
 		back(off, &o.At, &o.Began)
@@ -62,12 +53,29 @@ func (s *State) TurnBack(newest, now time.Time) {
 	for _, o := range s.Opened {
 		back(days, &o.Day)
 	}
+	s.turnBackRests(off)
 	for _, t := range s.Threads {
 		back(off, &t.ParkedUntil)
 		back(days, &t.Spent.Day)
 		for i := range t.Uses {
 			back(off, &t.Uses[i].At)
 		}
+	}
+}
+
+// turnBackRests moves back what was counted for slots, authors and what fails.
+func (s *State) turnBackRests(off time.Duration) {
+	for k, w := range s.Slots {
+		back(off, &w.Left)
+		s.Slots[k] = w
+	}
+	for _, a := range s.Authors {
+		for run, at := range a.Reviews {
+			a.Reviews[run] = at.Add(-off)
+		}
+	}
+	for _, k := range s.Failing {
+		back(off, &k.Since, &k.Until)
 	}
 }
 

@@ -61,6 +61,9 @@ func (s *State) compactItems(now time.Time) iter.Seq[Record] {
 			if !rested.CoolDown.After(now) {
 				rested.Rest(time.Time{}, "")
 			}
+			if !rested.Behind.After(now) && !rested.FailedAt.Add(threads.ReworkWait).After(now) {
+				rested.FailedBy, rested.FailedAt, rested.Behind = "", time.Time{}, time.Time{}
+			}
 			if !isZero(rested) && !yield(Record{At: now, Item: &Item{KeyOf(k), *s.Items[k]}}) {
 				return
 			}
@@ -79,7 +82,8 @@ func (s *State) compactTolls(now time.Time) iter.Seq[Record] {
 	}
 }
 
-// compactMaps is Compact for agents, threads, authors, the day's openers and slots. It leaves out empty entries.
+// compactMaps is Compact for agents, threads, authors, the day's openers, failures in a row and slots. It leaves out
+// empty entries.
 func (s *State) compactMaps(now time.Time) iter.Seq[Record] {
 	var list []Record
 	for _, name := range slices.Sorted(maps.Keys(s.Agents)) {
@@ -106,6 +110,9 @@ func (s *State) compactMaps(now time.Time) iter.Seq[Record] {
 		if o := *s.Opened[login]; !o.Day.Before(threads.Day(now)) {
 			list = append(list, Record{At: now, Opened: &Opened{login, o}})
 		}
+	}
+	for _, c := range slices.SortedFunc(maps.Keys(s.Failing), threads.Crew.Compare) {
+		list = append(list, Record{At: now, Failing: &Failing{c, *s.Failing[c]}})
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(s.Slots), threads.SlotKey.Compare) {
 		w := s.Slots[k]

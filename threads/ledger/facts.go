@@ -113,6 +113,22 @@ func (r *Opened) valid() bool { return r.Login != "" && r.Sessions >= 0 }
 
 func (r *Opened) apply(s *State, _ time.Time) { *Entry(s.Opened, r.Login) = r.OpenedDay }
 
+// Failing is the failures in a row of an agent, a thread or a role.
+type Failing struct {
+	threads.Crew
+	threads.Streak
+}
+
+func (r *Failing) valid() bool {
+	return r.Crew != threads.Crew{} && len(r.Failures) > 0 && r.Probes >= 0
+}
+
+func (r *Failing) apply(s *State, _ time.Time) {
+	k := Entry(s.Failing, r.Crew)
+	*k = r.Streak
+	k.Failures = slices.Clone(k.Failures)
+}
+
 // Slot is the resident of a sticky slot.
 type Slot struct {
 	threads.SlotKey

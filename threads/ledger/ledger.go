@@ -157,8 +157,7 @@ func (s *State) forgive(item forge.Ref) {
 	}
 	for _, k := range Keys(item) {
 		if it := s.Items[k]; it != nil {
-			it.Rest(time.Time{}, "")
-			it.Remarks, it.Downs, it.Alone = 0, 0, 0
+			*it = threads.ItemHistory{LastRun: it.LastRun, PassedOver: it.PassedOver}
 		}
 	}
 }

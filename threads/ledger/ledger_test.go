@@ -181,7 +181,20 @@ func everything() []Record {
 		{At: noon, Pause: &Pause{Pause: threads.Pause{Thread: "llama"}}},
 		{At: noon, Pause: &Pause{Pause: threads.Pause{Agent: "dev-qwen"}}},
 		{At: noon, Chain: &Chain{Ref{Repo: "o/r", Number: 30}, threads.ChainHistory{Retried: noon}}},
+		sick("1", 91), sickEnd("1"), sick("2", 92), sickEnd("2"), sick("3", 93), sickEnd("3"), sick("4", 94), sickEnd("4"),
 	}
+}
+
+// sick and sickEnd are a session of an agent that fails whatever it does.
+func sick(run string, number int64) Record {
+	r := startRec("sick"+run, number, 1)
+	r.Start.Agent, r.Start.Thread, r.Start.Role, r.Start.Sticky = "dev-sick", "sick", "sick", false
+	return r
+}
+
+func sickEnd(run string) Record {
+	end := End{Result: agents.Failed, Reason: "exit status 127", LastLine: "npm: not found"}
+	return endRec("sick"+run, time.Minute, end)
 }
 
 // TestCompactionForgetsNothing checks that compaction keeps every field of every entry. A new field fails here until
@@ -189,7 +202,7 @@ func everything() []Record {
 func TestCompactionForgetsNothing(t *testing.T) {
 	h := fold(everything()...)
 	set := make(map[string]bool)
-	for _, entries := range []any{h.Chains, h.Items, h.Agents, h.Threads, h.Authors, h.Tolls, h.Opened} {
+	for _, entries := range []any{h.Chains, h.Items, h.Agents, h.Threads, h.Authors, h.Tolls, h.Opened, h.Failing} {
 		for _, e := range reflect.ValueOf(entries).Seq2() {
 			noteFields(set, e.Elem())
 		}

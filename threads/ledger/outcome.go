@@ -56,7 +56,9 @@ type ended struct {
 	item   *threads.ItemHistory
 	agent  *threads.AgentHistory
 	thread *threads.ThreadHistory
-	author *threads.AuthorHistory // of the person whose pull request it reviewed; nil if the review does not count
+	// failing reports that its agent, thread or role failed whatever it did when the session ended.
+	failing bool
+	author  *threads.AuthorHistory // of the person whose pull request it reviewed; nil if the review does not count
 	// writer is the thread on which the chain was written last; see ChainHistory.WrittenOn.
 	writer *threads.ThreadHistory
 }
@@ -100,7 +102,8 @@ var outcomes = []outcome{
 	{"plan", func(e *ended) bool { return e.Result == agents.Planned && !e.scheduled() }, (*ended).planned, true},
 	{"words only", func(e *ended) bool { return e.Result == agents.Done && e.Remarked }, (*ended).remarked, true},
 	{"done", is(agents.Done), (*ended).achieved, true},
-	{"failed", func(e *ended) bool { return e.Result.BurnsAttempt() && !e.scheduled() }, (*ended).failed, true},
+	{"failed while failing", func(e *ended) bool { return e.burns() && e.failing }, (*ended).probed, true},
+	{"failed", (*ended).burns, (*ended).failed, true},
 	// Scheduled work waits for its next due time; a session that a day's budget ended waits for the next day.
 	{"scheduled work", func(*ended) bool { return true }, nil, true},
 }
@@ -120,6 +123,9 @@ func takenOff(e *ended) bool {
 }
 
 func pushRefused(e *ended) bool { return e.Result == agents.PushRefused && !e.scheduled() }
+
+// burns reports whether the session is a failed attempt at its item.
+func (e *ended) burns() bool { return e.Result.BurnsAttempt() && !e.scheduled() }
 
 func overLimit(e *ended) bool {
 	return e.Result == agents.OverBudget && e.Stop == threads.StopOverLimit && !e.scheduled()
@@ -172,7 +178,7 @@ func (r *End) apply(s *State, at time.Time) {
 	e.item, e.held, e.chain = s.item(e.Item.Of()), s.chain(e.Item.Ref), s.chain(e.Chain)
 	e.agent, e.thread = Entry(s.Agents, e.Agent), Entry(s.Threads, e.Thread)
 	e.writer = Entry(s.Threads, cmp.Or(e.chain.WrittenOn, e.Thread))
-	e.author = s.Authors[e.Author]
+	e.author, e.failing = s.Authors[e.Author], s.isFailing(&e.Start)
 	e.agent.IdleSince = at
 	if e.NeverRan {
 		e.neverStarted()
@@ -197,6 +203,7 @@ func (r *End) apply(s *State, at time.Time) {
 	if outcomes[i].reached {
 		e.reached()
 	}
+	s.streaks(e)
 	s.parked(e, parked)
 }
 
@@ -269,8 +276,7 @@ func (e *ended) round(s *State) {
 // the agent.
 func (e *ended) tally() {
 	switch {
-	case e.Result == agents.Done || e.Result == agents.Refused || e.Result == agents.PushRefused ||
-		e.Result == agents.TooBig || e.talks():
+	case e.fruitful():
 		e.agent.Fruitless = 0
 	case e.Result.Fails() || e.Result == agents.BackendDown:
 		e.agent.Fruitless++
@@ -285,11 +291,16 @@ func (e *ended) tally() {
 		e.thread.Learn(e.Item.Kind, *e.Usage)
 	}
 	// A run is still due if the backend, a day's budget, or the supervisor's end kept it from its work.
-	ran := e.Result == agents.Done || e.Result == agents.Refused || e.Result == agents.PushRefused ||
-		e.Result == agents.TooBig || e.talks() || e.Result.BurnsAttempt()
+	ran := e.fruitful() || e.Result.BurnsAttempt()
 	if (ran || e.Stop == threads.StopOverLimit) && e.scheduled() {
 		e.item.LastRun = e.at
 	}
+}
+
+// fruitful reports whether the session achieved something.
+func (e *ended) fruitful() bool {
+	return e.Result == agents.Done || e.Result == agents.Refused || e.Result == agents.PushRefused ||
+		e.Result == agents.TooBig || e.talks()
 }
 
 // taken drops the claim from the books: it belongs to another supervisor or a person.
@@ -439,11 +450,12 @@ func (e *ended) achieved() {
 	if e.Cause != threads.CauseCI && e.Cause != threads.CauseConflict {
 		e.chain.ClearAttempt(e.Item.Kind)
 	}
-	e.item.Remarks = 0
+	e.item.Remarks, e.item.FailedBy, e.item.FailedAt, e.item.Behind = 0, "", time.Time{}, time.Time{}
 	e.held.Dialogue = nil
 }
 
 func (e *ended) failed() {
+	e.item.FailedBy, e.item.FailedAt = e.Agent, e.at
 	a := threads.Attempt{Kind: e.Item.Kind, Count: e.Attempt, Failed: e.at, Reason: e.Reason}
 	if a.Count >= threads.MaxAttempts {
 		a.Tail = e.Tail // for the comment; keeping it for 34,000 unfinished chains took 12 MB

@@ -59,6 +59,8 @@ type Record struct {
 	Recent *Recent   `json:"recent,omitempty"`
 	Past   *Past     `json:"past,omitempty"`
 	Parked *Parked   `json:"parked,omitempty"`
+
+	Failing *Failing `json:"failing,omitempty"`
 }
 
 // Ref is a forge.Ref in a journal line, written as people write it. It is a type of its own because forge.Issue and

@@ -43,6 +43,7 @@ var planInvariants = []struct {
 }{
 	{"nothing starts against the state of the forge", startsAllowed},
 	{"the end of a session has its consequences", outcomesKept},
+	{"what fails is tried with one session at a time", triedOnce},
 	{"no agent reviews its own work, and no local model reviews a local model's", pairing},
 	{"only approved, green and clean pull requests are merged", mergesAllowed},
 	{"nothing runs on closed work", stopsInTime},

@@ -30,6 +30,7 @@ type aftermath struct {
 	plans   map[forge.Ref]bool  // the item's plan waits for people
 	spoke   map[speech]int      // questions and plans since a person last said retry
 	asked   map[forge.Ref]int   // how often a person was asked about an issue or pull request
+	falls   map[crew]*falls
 }
 
 // speech is a question or a plan about an item.
@@ -58,7 +59,7 @@ func newAftermath() aftermath {
 		failures: make(map[attemptKey]failures), downs: make(map[string]int),
 		alone: make(map[threads.Key]int), mute: make(map[string]string),
 		lonely: make(map[any]int), limits: make(map[string]int), refused: make(map[forge.Ref]bool),
-		asked: make(map[forge.Ref]int),
+		asked: make(map[forge.Ref]int), falls: make(map[crew]*falls),
 		waits: make(map[forge.Ref]bool), plans: make(map[forge.Ref]bool), spoke: make(map[speech]int),
 	}
 }
@@ -69,6 +70,9 @@ func (a *aftermath) loseTimes(now time.Time) {
 	clear(a.items)
 	clear(a.agents)
 	clear(a.threads)
+	for _, f := range a.falls {
+		f.until = time.Time{}
+	}
 	for k, f := range a.failures {
 		a.failures[k] = failures{count: f.count}
 	}
@@ -103,7 +107,7 @@ func (a *aftermath) placeless(r *run, now time.Time) {
 // ended handles the end of a session that ran.
 func (a *aftermath) ended(r *run, w *world, out agents.Outcome, effect threads.Effect) {
 	k, at := r.Item.Key(), attemptKey{r.Item.Chain, r.Item.Kind}
-	scheduled := r.Item.Kind == agents.KindSchedule
+	scheduled, failing := r.Item.Kind == agents.KindSchedule, a.unable(r, w, out)
 	if p := w.forge.pull(r.Item.Ref); out.Result == agents.Done && effect == threads.Achieved && p != nil &&
 		r.Item.Kind == agents.KindRework && !p.Closed && p.sentBack() {
 		w.fail("a rework is done only after a push", fmt.Errorf("%s is done, but %s is still rejected", r, p.HeadSHA))
@@ -145,7 +149,7 @@ func (a *aftermath) ended(r *run, w *world, out agents.Outcome, effect threads.E
 			a.refused[k.Ref] = !scheduled
 		}
 	case agents.Failed, agents.NoProgress, agents.Stalled, agents.TimedOut, agents.Looped:
-		if !scheduled {
+		if !scheduled && !failing {
 			a.failures[at] = failures{r.Attempt, w.Now} // of two parallel reviews the later one counts
 		}
 	}

@@ -96,7 +96,7 @@ const enough = 10_000
 // unseen has the codes that no plan gives: `why` gives them for issues outside the backlog or for candidates that did
 // not get furthest, or another function does.
 var unseen = []threads.Code{
-	threads.Closed, threads.HasSession, threads.AuthorFirst, threads.OnRung,
+	threads.Closed, threads.HasSession, threads.AuthorFirst, threads.OnRung, threads.AnotherFirst,
 	threads.ConvoyOver, threads.Answered, threads.PlanApproved, threads.PlanReturned, // codes of marks
 	threads.StopCancelled, threads.StopReleased, // commands of people
 	threads.RuleBroken,                   // of Enforce, which finds nothing

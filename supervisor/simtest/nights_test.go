@@ -1,0 +1,117 @@
+package simtest
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/notify"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// mailbox has the messages of a real notifier.
+type mailbox struct {
+	mu    sync.Mutex // guards the field below
+	lines []string
+}
+
+// told makes a life send messages, and returns those that people get.
+func (w *World) told() (*mailbox, func(*Life)) {
+	box := &mailbox{}
+	w.Config.Notify = threads.Notify{
+		To: []threads.Recipient{{Kind: threads.Ntfy, Number: 1, Host: "phone"}}, On: []threads.Topic{
+			threads.NotifyNeedsHuman, threads.NotifyParked, threads.NotifyDown,
+		},
+	}
+	return box, func(l *Life) {
+		n := &notify.Notifier{Config: func() *threads.Config { return w.Config }, StateDir: w.Dir, Log: l.Log}
+		n.Deliver = func(_ context.Context, _ threads.Recipient, letter notify.Letter) error {
+			box.mu.Lock()
+			defer box.mu.Unlock()
+			box.lines = append(box.lines, letter.Title+"\n"+letter.Text)
+			return nil
+		}
+		l.Notify = n
+		go n.Run(w.T.Context())
+	}
+}
+
+// with returns the messages that contain a text.
+func (b *mailbox) with(text string) (list []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, line := range b.lines {
+		if strings.Contains(line, text) {
+			list = append(list, line)
+		}
+	}
+	return list
+}
+
+// A night with 14 issues, one agent that always fails at once, and a good one: every issue is merged, a person is told
+// once about the agent, with its last words, and the agent works again when it is mended.
+func TestNightOfAFailingAgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		box, tell := w.told()
+		for range 14 {
+			w.Forge.Issue("work")
+		}
+		broken := true
+		good := w.Exec.Script
+		w.Exec.Script = func(job agents.Job, n int) Script {
+			if broken && job.Agent == "dev-coder" {
+				out := agents.Outcome{
+					Result: agents.Failed, Reason: "work: exit status 127", ExitCode: 127, Tail: "npm: not found\n",
+				}
+				return Script{Takes: 3 * time.Second, Outcome: out}
+			}
+			return good(job, n)
+		}
+		l := w.Start(tell)
+		w.Until(5*time.Minute, "dev-coder is held", func() bool { return len(l.Document().Alarms) == 1 })
+		alarm := l.Document().Alarms[0]
+		for _, want := range []string{"dev-coder", "#1", "#3", "#4", "npm: not found", "next try"} {
+			if !strings.Contains(alarm.Words, want) {
+				t.Errorf("got alarm %q, want %q in it", alarm.Words, want)
+			}
+		}
+		began := time.Now()
+		w.Until(8*time.Hour, "all 14 are merged", w.Forge.Done)
+		t.Logf("14 merged after %s", time.Since(began))
+		if got := len(l.Document().Merges); got != 14 {
+			t.Errorf("got %d merges, want 14", got)
+		}
+		for n := range int64(14) {
+			if is := w.Forge.Get(n + 1); is.Has(forge.LabelBlocked) {
+				t.Errorf("#%d is blocked", n+1)
+			}
+		}
+		failed := 0
+		for _, r := range w.Exec.Runs() {
+			if r.Outcome.Result == agents.Failed {
+				failed++
+			}
+		}
+		if failed > 12 {
+			t.Errorf("dev-coder failed %d times, want 3 failures and a few probes", failed)
+		}
+		if got := box.with("dev-coder"); len(got) != 1 || !strings.Contains(got[0], "npm: not found") {
+			t.Errorf("got messages %q about dev-coder, want one with its last words", got)
+		}
+		if !strings.Contains(w.Log.String(), "[WARN]  dev-coder is held") {
+			t.Errorf("want a warning about dev-coder in the log:\n%s", w.Log.String())
+		}
+		broken = false
+		w.Forge.Issue("one more")
+		w.Forge.Issue("and another")
+		w.Until(5*time.Hour, "dev-coder works again", func() bool { return len(l.Document().Alarms) == 0 })
+		l.Stop()
+		w.Check()
+	})
+}
