@@ -91,8 +91,9 @@ var layers = map[string][]string{
 		"threads/sim", "threads",
 		"agents", "forge",
 	},
-	"cmd/disinto/demo": {"supervisor", "supervisor/control", "threads", "agents", "forge", "forge/rest"},
-	".":                {},
+	"cmd/disinto/watch": {"cmd/disinto/screen", "supervisor/control", "threads/ledger", "threads", "agents", "forge"},
+	"cmd/disinto/demo":  {"supervisor", "supervisor/control", "threads", "agents", "forge", "forge/rest"},
+	".":                 {},
 }
 
 // only lists the places where a package or function may be used. Tests may use all of them.
@@ -141,7 +142,8 @@ var onLinux = []string{
 
 // elsewhere are the packages of a client, which build on every system.
 var elsewhere = []string{
-	"cmd/disinto", "cmd/disinto/screen", "supervisor/answers", "supervisor/control", "supervisor/fleet",
+	"cmd/disinto", "cmd/disinto/screen", "cmd/disinto/watch",
+	"supervisor/answers", "supervisor/control", "supervisor/fleet",
 }
 
 // checkLinux reports the import of a Linux package in a file that builds on every system.
@@ -373,6 +375,7 @@ var unguarded = []struct{ where, why string }{
 	{"agents/process/shim.go", "the shim, a separate process: its supervisor sees its end"},
 	{"agents/session", "a session's program"},
 	{"cmd/disinto/run_demo.go", "a person's command"},
+	{"cmd/disinto/run_demo_display.go", "a person's command"},
 	{"cmd/disinto/run_demo_forge.go", "a person's command"},
 	{"cmd/disinto/run_localforge.go", "a forge for demos and tests"},
 	{"cmd/disinto/main.go", "a person's command: run and exec listen to signals themselves"},

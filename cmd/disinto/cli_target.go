@@ -27,6 +27,18 @@ func (t *target) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&t.tokenFile, "token-file", "", "read the token from this `FILE`")
 }
 
+// args returns the flags that select the same supervisor for another command.
+func (t *target) args() (args []string) {
+	for _, flag := range [][2]string{
+		{"config", t.config}, {"state", t.state}, {"address", t.address}, {"token-file", t.tokenFile},
+	} {
+		if flag[1] != "" {
+			args = append(args, "--"+flag[0]+"="+flag[1])
+		}
+	}
+	return args
+}
+
 // client returns the client of the supervisor. A flag for a supervisor on this machine takes precedence over
 // $DISINTO_ADDRESS.
 func (t *target) client(c *cli) (*control.Client, error) {

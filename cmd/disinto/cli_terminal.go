@@ -1,71 +1,70 @@
 package main
 
 import (
+	"context"
 	"io"
 	"os"
-	"strings"
 	"time"
 
+	tea "charm.land/bubbletea/v2"
 	"golang.org/x/term"
 
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
+	"codeberg.org/johba/disinto/cmd/disinto/watch"
 )
 
-// terminal writes to an output: plain text, or with colour and redraws on a terminal.
+// terminal writes to an output: plain text, or with colour on a terminal.
 type terminal struct {
 	io.Writer
-	file   *os.File // nil when the output is not a terminal
-	colour bool
+	file    *os.File // nil when the output is not a terminal, or one that cannot be redrawn
+	colour  bool
+	width   int // 0 for no limit
+	environ []string
 }
 
 // terminal returns the terminal for stdout. NO_COLOR with any value, as no-color.org specifies, and TERM=dumb disable
 // colour.
 func (c *cli) terminal() *terminal {
-	t := &terminal{Writer: c.stdout}
+	t := &terminal{Writer: c.stdout, width: c.width, environ: c.environ}
 	f, ok := c.stdout.(*os.File)
 	if ok && term.IsTerminal(int(f.Fd())) {
-		t.file = f
-		t.colour = c.getenv("NO_COLOR") == "" && c.getenv("TERM") != "dumb"
+		t.width = widthOf(f)
+		if c.getenv("TERM") != "dumb" {
+			t.file = f
+			t.colour = c.getenv("NO_COLOR") == ""
+		}
 	}
 	return t
 }
 
 // view returns the settings for showing documents there.
 func (t *terminal) view(now time.Time) screen.View {
-	width, _ := t.size()
-	return screen.View{Now: now, Width: width, Colour: t.colour}
+	return screen.View{Now: now, Width: t.width, Colour: t.colour}
 }
 
 // live reports whether the output can be redrawn.
 func (t *terminal) live() bool { return t.file != nil }
 
-// size returns the width and height in characters; 0 for an output that is not a terminal, because a program that reads
-// it needs rows that are neither cut nor wrapped.
-func (t *terminal) size() (width, height int) {
-	if t.file == nil {
-		return 0, 0
+// shown reports whether a person sees the output, and not a program.
+func (t *terminal) shown() bool { return t.width > 0 }
+
+// widthOf returns the width in characters. An output that is not a terminal has none, because a program that reads it
+// needs rows that are neither cut nor wrapped.
+func widthOf(f *os.File) int {
+	if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
+		return w
 	}
-	if w, h, err := term.GetSize(int(t.file.Fd())); err == nil && w > 0 && h > 0 {
-		return w, h
-	}
-	return 80, 24 // the terminal of docker exec -t has no size at first
+	return 80 // the terminal of docker exec -t has no size at first
 }
 
-// The control sequences of a redraw. The alternate screen preserves the text before it, and a resize leaves no broken
-// lines on it.
-const (
-	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[2J"
-	leaveScreen = "\x1b[?25h\x1b[?1049l"
-	homeCursor  = "\x1b[H"
-	clearLine   = "\x1b[K"
-	clearBelow  = "\x1b[J"
-)
-
-// redraw replaces the screen by text. It clears the rest of each line, because clearing the whole screen first would
-// flicker.
-func (t *terminal) redraw(text string) error {
-	text = strings.TrimSuffix(text, "\n")
-	text = strings.ReplaceAll(text, "\n", clearLine+"\r\n")
-	_, err := io.WriteString(t, homeCursor+text+clearLine+clearBelow)
-	return err
+// program returns the screen of a model. With a nil in it takes no keys.
+func (t *terminal) program(ctx context.Context, m watch.Model, in *os.File) *tea.Program {
+	options := []tea.ProgramOption{
+		tea.WithContext(ctx), tea.WithOutput(t.file), tea.WithEnvironment(t.environ), tea.WithoutSignalHandler(),
+		tea.WithInput(nil),
+	}
+	if in != nil {
+		options[len(options)-1] = tea.WithInput(in)
+	}
+	return tea.NewProgram(m, options...)
 }

@@ -1,11 +1,12 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -80,21 +81,11 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// redraw covers the picture before: each line clears the rest of its line, and the last also everything below.
-func TestRedraw(t *testing.T) {
-	var out strings.Builder
-	if err := (&terminal{Writer: &out}).redraw("one\ntwo\n"); err != nil {
-		t.Fatal(err)
-	}
-	if want := "\x1b[Hone\x1b[K\r\ntwo\x1b[K\x1b[J"; out.String() != want {
-		t.Errorf("got %q, want %q", out.String(), want)
-	}
-}
-
 // On a terminal the demo draws on the alternate screen, and restores the person's screen afterwards.
 func TestDemoOnTerminal(t *testing.T) {
 	terminal, screen := pseudoTerminal(t, 80)
-	c := testCLI([]string{"NO_COLOR=1"})
+	person := reading(screen)
+	c := testCLI([]string{"NO_COLOR=1", "TERM=xterm"})
 	c.stdout = terminal
 	s := newDisplay(c, false)
 	s.begin()
@@ -104,22 +95,15 @@ func TestDemoOnTerminal(t *testing.T) {
 	}
 	s.frame(&d, 3, 12*time.Second)
 	s.log.Info("a log line would tear the picture")
+	person.sees(t, "review #13 ")
 	s.end()
-	var shown strings.Builder
-	for buf := make([]byte, 4096); !strings.HasSuffix(shown.String(), leaveScreen); {
-		n, err := screen.Read(buf)
-		if err != nil {
-			t.Fatalf("got error %v after %q", err, shown.String())
-		}
-		shown.Write(buf[:n])
-	}
-	got := shown.String()
-	if !strings.HasPrefix(got, enterScreen+homeCursor+"demo: 3 of 8 merged, 12s"+clearLine) {
-		t.Errorf("got %.80q at the start", got)
-	}
-	for _, want := range []string{"review-sonnet  review #13", "dependency cycle: #9 -> #10 -> #9"} {
+	person.sees(t, leaveScreen)
+	got := person.text()
+	for _, want := range []string{
+		enterScreen, "demo: 3 of 8 merged, 12s", "review #13 ", "dependency cycle: #9", leaveScreen,
+	} {
 		if !strings.Contains(got, want) {
-			t.Errorf("the picture lacks %q", want)
+			t.Errorf("the picture lacks %q:\n%q", want, got)
 		}
 	}
 	if strings.Contains(got, "a log line") {
@@ -127,10 +111,50 @@ func TestDemoOnTerminal(t *testing.T) {
 	}
 }
 
-// On a terminal, status --watch fills the screen and shows how to leave in its last line. It ends on q and on Ctrl-C,
-// and restores the terminal.
-func TestWatchLeaves(t *testing.T) {
-	state := fakeSupervisor(t, map[string]string{"/v1/state": readTestdata(t, "status/busy.json")})
+// The sequences with which a program takes the whole screen, and gives it back.
+const enterScreen, leaveScreen = "\x1b[?1049h", "\x1b[?1049l"
+
+// person reads what a terminal shows.
+type person struct {
+	screen *os.File
+	mu     sync.Mutex // guards shown
+	shown  strings.Builder
+}
+
+func reading(screen *os.File) *person {
+	p := &person{screen: screen}
+	go func() {
+		for buf := make([]byte, 4096); ; {
+			n, err := screen.Read(buf)
+			if err != nil {
+				return
+			}
+			p.mu.Lock()
+			p.shown.Write(buf[:n])
+			p.mu.Unlock()
+		}
+	}()
+	return p
+}
+
+func (p *person) text() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.shown.String()
+}
+
+func (p *person) sees(t *testing.T, text string) {
+	t.Helper()
+	eventually(t, "the text "+text, func() bool { return strings.Contains(p.text(), text) })
+}
+
+// On a terminal, status --watch is a screen with keys: it opens the answer of why. It ends on q and on Ctrl-C, and
+// restores the terminal.
+func TestWatchOnTerminal(t *testing.T) {
+	state := fakeSupervisor(t, map[string]string{
+		"/v1/state":                 readTestdata(t, "status/busy.json"),
+		"/v1/why?ref=gardener-qwen": readTestdata(t, "why/agent.json"),
+	})
 	for name, key := range map[string]string{"q": "q", "Ctrl-C": "\x03"} {
 		t.Run(name, func(t *testing.T) {
 			terminal, screen := pseudoTerminal(t, 80)
@@ -138,33 +162,56 @@ func TestWatchLeaves(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c := testCLI([]string{"NO_COLOR=1"})
+			c := testCLI([]string{"NO_COLOR=1", "TERM=xterm"})
 			c.stdin, c.stdout = terminal, terminal
+			person := reading(screen)
 			ended := make(chan int, 1)
 			go func() { ended <- c.run(t.Context(), []string{"status", "--watch", "--state", state}) }()
-			shown := ""
-			for buf := make([]byte, 4096); !strings.Contains(shown, "q or Ctrl-C quits"); {
-				n, err := screen.Read(buf)
-				if err != nil {
-					t.Fatalf("got error %v after %q", err, shown)
-				}
-				shown += string(buf[:n])
-			}
-			picture, _, _ := strings.Cut(shown, "q or Ctrl-C quits")
-			if lines := strings.Count(picture, "\n"); lines != 49 {
-				t.Errorf("got the last line's text in line %d of 50", lines+1)
-			}
-			if _, err := screen.WriteString("x" + key); err != nil {
-				t.Fatal(err)
-			}
-			go func() { _, _ = io.Copy(io.Discard, screen) }()
+			person.sees(t, "q quit")
+			screen.WriteString("\r")
+			person.sees(t, "why gardener-qwen")
+			person.sees(t, "q back")
+			person.sees(t, "--all")
+			screen.WriteString("\x1b[D" + key)
 			if code := <-ended; code != exitDone {
 				t.Errorf("got exit code %d", code)
+			}
+			person.sees(t, leaveScreen)
+			for _, colour := range []string{"\x1b[31m", "\x1b[33m", "38;5"} {
+				if strings.Contains(person.text(), colour) {
+					t.Errorf("got the colour %q in spite of NO_COLOR", colour)
+				}
 			}
 			after, err := unix.IoctlGetTermios(int(terminal.Fd()), unix.TCGETS)
 			if err != nil || *after != *before {
 				t.Errorf("the terminal's settings are not restored: %v", err)
 			}
 		})
+	}
+}
+
+// Without a terminal for its keys, status --watch says what to do. A terminal that cannot be redrawn gets lines.
+func TestWatchWithoutKeys(t *testing.T) {
+	state := fakeSupervisor(t, map[string]string{"/v1/state": readTestdata(t, "status/busy.json")})
+	terminal, screen := pseudoTerminal(t, 80)
+	person := reading(screen)
+	c := testCLI([]string{"TERM=xterm"})
+	var said strings.Builder
+	c.stdin, c.stdout, c.stderr = strings.NewReader(""), terminal, &said
+	if code := c.run(t.Context(), []string{"status", "--watch", "--state", state}); code != exitUsage {
+		t.Errorf("got exit code %d, want %d", code, exitUsage)
+	}
+	if !strings.Contains(said.String(), "stdin, which is no terminal") {
+		t.Errorf("got %q", said.String())
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	c = testCLI([]string{"TERM=dumb"})
+	c.stdout = terminal
+	ended := make(chan int, 1)
+	go func() { ended <- c.run(ctx, []string{"status", "--watch", "--state", state}) }()
+	person.sees(t, "NEEDS YOU")
+	stop()
+	if code := <-ended; code != exitDone || strings.Contains(person.text(), enterScreen) {
+		t.Errorf("a dumb terminal: got exit code %d and %q", code, person.text())
 	}
 }

@@ -49,7 +49,7 @@ type logsFlags struct {
 
 func (l *logsFlags) run(ctx context.Context, c *cli, args []string) error {
 	var out io.Writer = c.stdout
-	if t := c.terminal(); t.live() {
+	if t := c.terminal(); t.shown() {
 		out = &screen.Cleaner{W: t}
 	}
 	client, err := l.at.client(c)

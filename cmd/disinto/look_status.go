@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -61,13 +60,13 @@ func (s *statusFlags) show(ctx context.Context, c *cli, path string, render rend
 	if err != nil {
 		return err
 	}
-	q := &statusQuery{client: client, c: c, json: s.json, path: path, render: render}
+	q := &statusQuery{client: client, c: c, at: &s.at, json: s.json, path: path, render: render}
 	if s.watch {
 		return q.watch(ctx, watchPace)
 	}
 	raw, at, err := q.read(ctx)
 	if raw != nil {
-		if showErr := q.show(c.terminal(), raw, at, err != nil, 0); showErr != nil {
+		if showErr := q.show(c.terminal(), raw, at, err != nil); showErr != nil {
 			return showErr
 		}
 	}
@@ -96,6 +95,7 @@ func rendering[T any](text func(screen.View, *T) string) render {
 type statusQuery struct {
 	client *control.Client
 	c      *cli
+	at     *target // of the client
 	json   bool
 	path   string // of the control API
 	render render
@@ -116,26 +116,17 @@ func (q *statusQuery) read(ctx context.Context) (raw json.RawMessage, at time.Ti
 	return raw, at, err
 }
 
-// foot is the last lines of a watched document's screen.
-var foot = []string{"", "q or Ctrl-C quits"}
-
-// show prints a document. If height is not 0 it redraws the screen, with that number of lines.
-func (q *statusQuery) show(t *terminal, raw json.RawMessage, at time.Time, lost bool, height int) error {
+// show prints a document.
+func (q *statusQuery) show(t *terminal, raw json.RawMessage, at time.Time, lost bool) error {
 	if q.json {
 		return printJSON(t, raw)
 	}
 	q.c.passDocument(raw)
 	v := t.view(at)
-	v.Height, v.Lost = max(height-len(foot), 0), lost
+	v.Lost = lost
 	text, err := q.render(raw, v)
 	if err != nil {
 		return err
-	}
-	if height > 0 {
-		if gap := height - len(foot) - strings.Count(text, "\n"); gap > 0 {
-			text += strings.Repeat("\n", gap)
-		}
-		return t.redraw(text + strings.Join(foot, "\n"))
 	}
 	_, err = io.WriteString(t, text)
 	return err

@@ -4,79 +4,124 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
+	tea "charm.land/bubbletea/v2"
 	"golang.org/x/term"
 
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
+	"codeberg.org/johba/disinto/cmd/disinto/watch"
+	"codeberg.org/johba/disinto/supervisor/control"
 )
 
 // pace is the timing of a watched document.
 type pace struct {
-	rest  time.Duration // least time between two reads: one claim causes several events
-	slow  time.Duration // longest time between two reads: some changes, such as a scan, cause no event
-	clock time.Duration // time between two redraws of the same document: it shows ages in seconds
+	rest time.Duration // least time between two reads: one claim causes several events
+	slow time.Duration // longest time between two reads: some changes, such as a scan, cause no event
 }
 
-var watchPace = pace{rest: 200 * time.Millisecond, slow: 5 * time.Second, clock: time.Second}
+var watchPace = pace{rest: 200 * time.Millisecond, slow: 5 * time.Second}
 
-// watch shows the document until it is interrupted. On a terminal it redraws the screen, even while no supervisor runs,
-// so that the user can watch a restart. Elsewhere, and as JSON, it prints each new document until the supervisor ends.
+// watch shows the document until it is interrupted. On a terminal it is a screen with keys, even while no supervisor
+// runs, so that the user can watch a restart. Elsewhere, and as JSON, it prints each new document until the supervisor
+// ends.
 func (q *statusQuery) watch(ctx context.Context, p pace) error {
 	t := q.c.terminal()
-	redrawn := t.live() && !q.json
+	if !t.live() || q.json {
+		return q.printEach(ctx, t, p)
+	}
+	in, ok := q.c.stdin.(*os.File)
+	if !ok || !term.IsTerminal(int(in.Fd())) {
+		return usagef("cannot watch: its keys come from stdin, which is no terminal (docker exec needs -it); " +
+			"to print each change instead, send the output through | cat")
+	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	if redrawn {
-		_, _ = io.WriteString(t, enterScreen)
-		defer func() { _, _ = io.WriteString(t, leaveScreen) }()
-		defer q.c.onQuit(stop)()
+	news := make(chan struct{}, 1)
+	lines := &lineRunner{ctx: ctx, c: q.c, at: q.at.args(), ended: poke(news)}
+	lines.width = func() int { return widthOf(t.file) }
+	program := t.program(ctx, watch.New(lines, "", t.colour), in)
+	lines.send = program.Send
+	go q.tell(ctx, p, news, program.Send)
+	if _, err := program.Run(); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("cannot show the screen: %w", err)
 	}
+	return nil
+}
+
+// tell sends each new document to a screen, also the saved one of a supervisor that has ended.
+func (q *statusQuery) tell(ctx context.Context, p pace, news chan struct{}, send func(tea.Msg)) {
+	go q.followEvents(ctx, p, news)
+	var last watch.News
+	for ctx.Err() == nil {
+		raw, at, err := q.read(ctx)
+		if raw != nil {
+			found, bad := q.newsOf(raw)
+			if found.At, err = at, errors.Join(err, bad); bad == nil {
+				last = found
+			}
+		}
+		if last.Lost = err; ctx.Err() == nil {
+			send(last)
+		}
+		p.wait(ctx, news)
+	}
+}
+
+// newsOf decodes a document for a screen.
+func (q *statusQuery) newsOf(raw json.RawMessage) (n watch.News, err error) {
+	q.c.passDocument(raw)
+	if q.path == statePath {
+		n.Doc = new(control.Document)
+		if err := json.Unmarshal(raw, n.Doc); err != nil {
+			return watch.News{}, fmt.Errorf("cannot understand the supervisor's answer: %w", err)
+		}
+		return n, nil
+	}
+	if _, err := q.render(raw, screen.View{}); err != nil {
+		return n, err
+	}
+	n.Text = func(v screen.View) string {
+		text, _ := q.render(raw, v) // it was understood before
+		return text
+	}
+	return n, nil
+}
+
+// printEach prints each new document, until the supervisor ends.
+func (q *statusQuery) printEach(ctx context.Context, t *terminal, p pace) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	news := make(chan struct{}, 1)
 	go q.followEvents(ctx, p, news)
 	var last json.RawMessage
 	for {
 		raw, at, err := q.read(ctx)
-		draw := func() error { return nil }
-		switch {
-		case ctx.Err() != nil:
+		if ctx.Err() != nil {
 			return nil
-		case redrawn:
-			lost := err
-			draw = func() error { return q.redraw(t, raw, q.ageBase(at, lost), lost) }
-			err = draw()
-		case err == nil && !bytes.Equal(raw, last):
+		}
+		if err == nil && !bytes.Equal(raw, last) {
 			if last != nil && !q.json {
 				fmt.Fprintln(t)
 			}
-			last, err = raw, q.show(t, raw, at, false, 0)
+			last, err = raw, q.show(t, raw, at, false)
 		}
 		if err != nil {
 			return err
 		}
-		if err := p.wait(ctx, news, draw); err != nil {
-			return err
-		}
+		p.wait(ctx, news)
 	}
 }
 
-// ageBase returns the time for computing ages: now or, without a supervisor, when the last one saved its state.
-func (q *statusQuery) ageBase(read time.Time, lost error) time.Time {
-	if lost != nil {
-		return read
-	}
-	return q.c.now()
-}
-
-// wait returns when it is time for the next read. Until then it redraws the current document.
-func (p pace) wait(ctx context.Context, news <-chan struct{}, draw func() error) error {
+// wait returns when it is time for the next read.
+func (p pace) wait(ctx context.Context, news <-chan struct{}) {
 	slow := time.NewTimer(p.slow)
 	defer slow.Stop()
-	clock := time.NewTicker(p.clock)
-	defer clock.Stop()
 	rest := time.NewTimer(p.rest)
 	defer rest.Stop()
 	var rested <-chan struct{} // news, after p.rest
@@ -85,15 +130,11 @@ func (p pace) wait(ctx context.Context, news <-chan struct{}, draw func() error)
 		case <-rest.C:
 			rested = news
 		case <-rested:
-			return nil
+			return
 		case <-slow.C:
-			return nil
+			return
 		case <-ctx.Done():
-			return nil
-		case <-clock.C:
-			if err := draw(); err != nil {
-				return err
-			}
+			return
 		}
 	}
 }
@@ -102,13 +143,7 @@ func (p pace) wait(ctx context.Context, news <-chan struct{}, draw func() error)
 // reconnects until ctx is done.
 func (q *statusQuery) followEvents(ctx context.Context, p pace, news chan<- struct{}) {
 	for ctx.Err() == nil {
-		heard := func() {
-			select {
-			case news <- struct{}{}:
-			default:
-			}
-		}
-		q.client.Follow(ctx, heard)
+		q.client.Follow(ctx, poke(news))
 		select {
 		case <-ctx.Done():
 		case <-time.After(p.slow):
@@ -116,38 +151,48 @@ func (q *statusQuery) followEvents(ctx context.Context, p pace, news chan<- stru
 	}
 }
 
-// redraw shows a document, which may be the saved one of a supervisor that has ended, or the error if there is none.
-func (q *statusQuery) redraw(t *terminal, raw json.RawMessage, at time.Time, err error) error {
-	if raw == nil {
-		return t.redraw(screen.Clean(err.Error()) + "\n")
-	}
-	_, height := t.size()
-	return q.show(t, raw, at, err != nil, height)
-}
-
-// onQuit puts the terminal into raw mode, until restore, and calls leave when the user types q or Ctrl-C. In raw mode
-// Ctrl-C arrives as a key and not as a signal.
-func (c *cli) onQuit(leave func()) (restore func()) {
-	f, ok := c.stdin.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
-		return func() {}
-	}
-	before, err := term.MakeRaw(int(f.Fd()))
-	if err != nil {
-		return func() {}
-	}
-	go func() { // ends with the process, because a read from a terminal cannot be cancelled
-		for key := make([]byte, 1); ; {
-			if n, err := f.Read(key); err != nil || n == 0 {
-				return
-			}
-			if key[0] == 'q' || key[0] == ctrlC {
-				leave()
-				return
-			}
+// poke returns a function that says that there is news.
+func poke(news chan<- struct{}) func() {
+	return func() {
+		select {
+		case news <- struct{}{}:
+		default:
 		}
-	}()
-	return func() { _ = term.Restore(int(f.Fd()), before) }
+	}
 }
 
-const ctrlC = 3
+// lineRunner runs disinto's own command lines for a screen, and so what its keys do is what the commands do.
+type lineRunner struct {
+	ctx   context.Context // of the screen
+	c     *cli
+	at    []string // the flags that name the supervisor
+	width func() int
+	send  func(tea.Msg)
+	ended func() // called after each: what it did shows at once
+}
+
+// Run returns a command that runs the arguments and sends what they print, errors too.
+func (r *lineRunner) Run(id int, args ...string) (cmd tea.Cmd, stop func()) {
+	ctx, stop := context.WithCancel(r.ctx)
+	return func() tea.Msg {
+		out := &screen.Cleaner{W: outputTo{id, r.send}}
+		c := &cli{
+			environ: r.c.environ, stdin: strings.NewReader(""), stdout: out, stderr: out, now: r.c.now, width: r.width(),
+		}
+		code := c.run(ctx, slices.Concat(args[:1], r.at, args[1:]))
+		r.ended()
+		return watch.Ended{ID: id, Code: code}
+	}, stop
+}
+
+// outputTo sends what is written to a screen.
+type outputTo struct {
+	id   int
+	send func(tea.Msg)
+}
+
+// Write sends p.
+func (o outputTo) Write(p []byte) (int, error) {
+	o.send(watch.Output{ID: o.id, Text: string(p)})
+	return len(p), nil
+}

@@ -79,8 +79,8 @@ func TestStatusWatch(t *testing.T) {
 		deaf bool
 		pace pace
 	}{
-		"by events":      {false, pace{rest: 0, slow: time.Hour, clock: time.Hour}},
-		"without events": {true, pace{rest: time.Hour, slow: time.Millisecond, clock: time.Hour}},
+		"by events":      {false, pace{rest: 0, slow: time.Hour}},
+		"without events": {true, pace{rest: time.Hour, slow: time.Millisecond}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &watched{tell: make(chan string), deaf: tt.deaf, answer: first}
@@ -113,20 +113,5 @@ func TestStatusWatch(t *testing.T) {
 				t.Errorf("got output %s", out.String())
 			}
 		})
-	}
-}
-
-// Without events the supervisor gets no request, but the picture is redrawn.
-func TestPace(t *testing.T) {
-	news, drawn := make(chan struct{}, 1), 0
-	p := pace{rest: time.Nanosecond, slow: time.Hour, clock: time.Millisecond}
-	err := p.wait(t.Context(), news, func() error {
-		if drawn++; drawn == 3 {
-			news <- struct{}{}
-		}
-		return nil
-	})
-	if err != nil || drawn < 3 {
-		t.Errorf("got %d redraws, %v", drawn, err)
 	}
 }

@@ -37,6 +37,8 @@ type cli struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	now            func() time.Time
+	// width is that of the screen on which another command shows the output; 0 for a command of its own.
+	width int
 	// onDocument, if set, receives the document that a command prints as text.
 	onDocument func(json.RawMessage)
 }

@@ -3,15 +3,18 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"sync/atomic"
 	"time"
 
+	tea "charm.land/bubbletea/v2"
 	"github.com/hashicorp/go-hclog"
 
 	"codeberg.org/johba/disinto/cmd/disinto/demo"
+	"codeberg.org/johba/disinto/cmd/disinto/watch"
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
@@ -23,7 +26,9 @@ type display struct {
 	redrawn bool
 	room    string // the address of the control room; empty without one
 	log     hclog.Logger
-	logging *atomic.Bool // whether log lines are shown
+	logging *atomic.Bool  // whether log lines are shown
+	program *tea.Program  // the screen, between begin and end
+	left    chan struct{} // closed when the screen is the person's again
 }
 
 func newDisplay(c *cli, asJSON bool) *display {
@@ -52,13 +57,18 @@ func (s *display) begin() {
 		fmt.Fprintf(s, "the control room, until the demo ends: %s\n", s.room)
 	}
 	if s.redrawn {
-		_, _ = io.WriteString(s, enterScreen)
+		s.program, s.left = s.terminal.program(context.Background(), watch.New(nil, "", s.colour), nil), make(chan struct{})
+		go func() {
+			defer close(s.left)
+			_, _ = s.program.Run()
+		}()
 	}
 }
 
 func (s *display) end() {
 	if s.redrawn {
-		_, _ = io.WriteString(s, leaveScreen)
+		s.program.Quit()
+		<-s.left
 	}
 }
 
@@ -67,9 +77,9 @@ func (s *display) frame(d *control.Document, merged int, took time.Duration) {
 	if !s.redrawn {
 		return
 	}
-	v := s.view(time.Now())
-	_, v.Height = s.size()
-	_ = s.redraw(v.DemoFrame(d, s.room, merged, took))
+	now := time.Now()
+	s.program.Send(watch.Above(s.view(now).DemoProgress(s.room, merged, took)))
+	s.program.Send(watch.News{Doc: d, At: now})
 }
 
 // report prints the demo's result.

@@ -109,9 +109,7 @@ func (s *slingFlags) await(
 	}
 	fmt.Fprintln(c.stderr, "disinto: "+screen.Clean(last.Line()))
 	for {
-		if err := watchPace.wait(ctx, news, func() error { return nil }); err != nil {
-			return last, err
-		}
+		watchPace.wait(ctx, news)
 		if ctx.Err() != nil {
 			return last, nil
 		}

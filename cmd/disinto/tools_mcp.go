@@ -55,18 +55,6 @@ func serveMCP(ctx context.Context, c *cli, at *target) error {
 	return nil
 }
 
-// args returns the flags that select the same supervisor for another command.
-func (t *target) args() (args []string) {
-	for _, flag := range [][2]string{
-		{"config", t.config}, {"state", t.state}, {"address", t.address}, {"token-file", t.tokenFile},
-	} {
-		if flag[1] != "" {
-			args = append(args, "--"+flag[0]+"="+flag[1])
-		}
-	}
-	return args
-}
-
 // tools runs commands for an MCP client.
 type tools struct {
 	c  *cli

@@ -13,7 +13,7 @@ func (v View) ConvoyList(d *control.Convoys) string {
 	p := v.page()
 	if len(d.Convoys) == 0 {
 		p.line("no open convoys", faint)
-		return v.crop(p.text.String())
+		return p.text.String()
 	}
 	if one := d.Convoys[0].Repo; !slices.ContainsFunc(d.Convoys, func(c threads.Convoy) bool { return c.Repo != one }) {
 		v.repo = one
@@ -26,5 +26,5 @@ func (v View) ConvoyList(d *control.Convoys) string {
 		rows = append(rows, line)
 	}
 	p.table(1, rows)
-	return v.crop(p.text.String())
+	return p.text.String()
 }

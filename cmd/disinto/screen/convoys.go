@@ -28,7 +28,7 @@ func (v View) Convoys(d *control.Convoys) string {
 	if len(d.Convoys) == 0 {
 		p.line("no open convoys", faint)
 	}
-	return v.crop(p.text.String())
+	return p.text.String()
 }
 
 // convoy shows the state of a convoy, then its members by wave.

@@ -11,17 +11,14 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// DemoFrame shows a running demo: its progress, the address of its control room if it has one, and its status.
-func (v View) DemoFrame(d *control.Document, room string, merged int, took time.Duration) string {
+// DemoProgress shows how far a running demo is, and the address of its control room if it has one.
+func (v View) DemoProgress(room string, merged int, took time.Duration) string {
 	p := v.page()
 	p.line(fmt.Sprintf("demo: %d of %d merged, %s", merged, demo.Due(), control.Age(took)), bold)
 	if room != "" {
 		p.line(room, faint)
-		v.Height--
 	}
-	p.end()
-	v.Height = max(v.Height-2, 1)
-	return p.text.String() + v.Status(d)
+	return p.text.String()
 }
 
 // DemoReport shows the result of a demo.

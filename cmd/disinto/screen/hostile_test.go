@@ -89,9 +89,15 @@ func TestHostileDocuments(t *testing.T) {
 		"sling":       func(v View) string { return v.Sling(full[control.SlingReport]()) },
 		"report":      func(v View) string { return v.Report(full[control.Report]()) },
 		"demo":        func(v View) string { return v.DemoReport(full[demo.Report](), time.Minute) },
-		"demo frame": func(v View) string {
-			v.Height = 24
-			return v.DemoFrame(full[control.Document](), evil, 2, time.Minute)
+		"progress":    func(v View) string { return v.DemoProgress(evil, 2, time.Minute) },
+		"board": func(v View) string {
+			v.Width = 80
+			d := full[control.Document]()
+			rows, text := v.Rows(d), v.Head(d)+v.Host(d)
+			for i := range rows {
+				text += v.Board(rows).Row(&rows[i], true) + "\n" + rows[i].Text() + "\n"
+			}
+			return text
 		},
 	}
 	for name, show := range shown {

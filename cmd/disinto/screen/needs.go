@@ -8,20 +8,23 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// needs shows everything that needs a person, each with its remedy: a paused factory, problems of the factory itself,
-// held agents, then items, oldest first.
-func (v View) needs(p *page, d *control.Document) {
-	var rows [][]cell
-	add := func(about, text string, s style) { rows = append(rows, []cell{{about, plain}, {text, s}}) }
+// needed returns everything that needs a person, each with its remedy: a paused factory, problems of the factory
+// itself, held agents, then items, oldest first.
+func (v View) needed(d *control.Document) (rows []Row) {
+	add := func(row Row, s style) {
+		row.Group, row.style = NeedsYou, s
+		rows = append(rows, row)
+	}
 	if d.Paused && !slices.ContainsFunc(d.Problems, saysResume) {
-		add("everything", "paused: disinto resume starts waiting work", held)
+		add(Row{Name: "everything", Why: "paused: disinto resume starts waiting work"}, held)
 	}
 	for _, fault := range d.Faults() {
-		add("factory", fault, wrong)
+		add(Row{Name: "factory", Why: fault}, wrong)
 	}
 	for _, a := range d.Agents {
 		if a.State == control.AgentHeld && a.NeedsPerson {
-			add(a.Name, strings.TrimPrefix(a.Why, a.Name+" "), held)
+			why := strings.TrimPrefix(a.Why, a.Name+" ")
+			add(Row{Name: a.Name, Why: why, Of: a.Name, Agent: a.Name, Paused: a.Paused}, held)
 		}
 	}
 	for _, q := range needingPerson(d) {
@@ -29,7 +32,18 @@ func (v View) needs(p *page, d *control.Document) {
 		if q.Mend != "" {
 			text = remedied(text, v.typed(q.Mend))
 		}
-		add(v.work(q.Kind, q.Repo, q.Number), text+urlSuffix(d, &q), held)
+		row := Row{Name: v.work(q.Kind, q.Repo, q.Number), At: q.Since, Title: q.Title, Why: text + urlSuffix(d, &q)}
+		row.about(q.Repo, q.Number)
+		add(row, held)
+	}
+	return rows
+}
+
+// needs shows what needs a person.
+func (v View) needs(p *page, d *control.Document) {
+	var rows [][]cell
+	for _, r := range v.needed(d) {
+		rows = append(rows, []cell{{r.Name, plain}, {r.Why, r.style}})
 	}
 	if len(rows) == 0 {
 		return
@@ -38,7 +52,7 @@ func (v View) needs(p *page, d *control.Document) {
 	p.line("NEEDS YOU", bold)
 	shown := rows
 	if !v.All {
-		shown = rows[:min(len(rows), max(v.Height/4, needsLines))]
+		shown = rows[:min(len(rows), needsLines)]
 	}
 	p.table(-1, shown)
 	if more := len(rows) - len(shown); more > 0 {
@@ -57,7 +71,7 @@ func remedied(why, mend string) string {
 // saysResume reports whether a problem, such as the pause at a first start, already mentions disinto resume.
 func saysResume(problem string) bool { return strings.Contains(problem, "disinto resume") }
 
-// needsLines is the least number of lines for needs on a terminal.
+// needsLines is the number of lines for needs on a terminal.
 const needsLines = 5
 
 // needingPerson returns the items that need a person, oldest first.

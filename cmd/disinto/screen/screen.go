@@ -18,9 +18,8 @@ import (
 type View struct {
 	Now    time.Time // the time for computing ages
 	Width  int       // the largest number of columns of a line; 0 means no limit
-	Height int       // the largest number of lines; 0 means no limit
 	Colour bool      // whether escape sequences colour the text
-	All    bool      // whether a status shows every waiting item and ended session, if Height is 0
+	All    bool      // whether a status shows every waiting item and ended session
 	Lost   bool      // no supervisor answers: the status is the last saved one, from Now
 
 	// Asked is the argument of a command about one item. Its hints call the item by a number alone only if the person
@@ -38,15 +37,6 @@ func (v View) cut(text string, n int) string {
 		return text
 	}
 	return cut(text, n)
-}
-
-// crop cuts the lines that do not fit on the screen, for example with forty threads on a small one.
-func (v View) crop(text string) string {
-	lines := strings.SplitAfter(text, "\n")
-	if v.Height == 0 || len(lines) <= v.Height+1 {
-		return text
-	}
-	return strings.Join(lines[:v.Height], "")
 }
 
 // ago returns the time since t; empty for the zero time.

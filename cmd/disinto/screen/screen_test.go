@@ -88,13 +88,6 @@ func documents(t *testing.T) []document {
 			name: "demo-broken", show: func(v View) string { return v.DemoReport(&broken, 83*time.Second) },
 			also: []string{"colour"},
 		},
-		{
-			name: "demo-frame", now: live.Forge.LastScan,
-			show: func(v View) string {
-				v.Height = 24
-				return v.DemoFrame(live, "http://127.0.0.1:7080/signin#TOKEN", 2, 83*time.Second)
-			},
-		},
 		{name: "findings", show: func(v View) string { return v.Findings(findings()) }, also: []string{"colour"}},
 		{name: "sling", show: func(v View) string {
 			return v.Sling(&control.SlingReport{

@@ -12,53 +12,22 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// The numbers of queue lines and ended sessions without a redraw, unless all are asked for, and the least numbers that
-// a small screen keeps before its lines about the host.
-const (
-	queueLines, recentLines           = 20, 6
-	leastQueueLines, leastRecentLines = 8, 3
-)
+// The numbers of queue lines and ended sessions, unless all are asked for.
+const queueLines, recentLines = 20, 6
 
 // unqueuedNames is how many issues without the label backlog the status names. Their numbers fit into a line.
 const unqueuedNames = 6
 
 // Status shows a status document: whether it is live, items that need a person, slots with their agents, the queue with
-// reasons, ended sessions, and last the host. It shortens the queue and the ended sessions to fit Height.
+// reasons, ended sessions, and last the host.
 func (v View) Status(d *control.Document) string {
 	v.repo = onlyRepo(d)
 	each, _ := listed(d)
 	queue, recent := len(each), len(d.Recent)
-	switch {
-	case v.Height > 0: // more lines cannot fit
-		queue, recent = min(queue, v.Height), min(recent, v.Height)
-	case !v.All:
+	if !v.All {
 		queue, recent = min(queue, queueLines), min(recent, recentLines)
 	}
-	work, foot := v.atWork(d, queue, recent), v.foot(d)
-	if v.Height == 0 {
-		return work + foot
-	}
-	// A reason may need several lines, so find by trial how many items fit: beside the host, or alone if too few do.
-	lines := func(text string) int { return strings.Count(text, "\n") }
-	for lines(work+foot) > v.Height && (recent > leastRecentLines || queue > leastQueueLines) {
-		queue, recent = fewer(queue, recent)
-		work = v.atWork(d, queue, recent)
-	}
-	for lines(work) > v.Height && queue+recent > 0 {
-		queue, recent = fewer(queue, recent)
-		work = v.atWork(d, queue, recent)
-	}
-	return v.crop(work + foot)
-}
-
-// fewer takes away one line: an ended session while there are many or no waiting item is left, else a waiting item.
-func fewer(queue, recent int) (int, int) {
-	switch {
-	case recent > leastRecentLines, queue == 0, recent > 0 && queue <= leastQueueLines:
-		return queue, recent - 1
-	default:
-		return queue - 1, recent
-	}
+	return v.atWork(d, queue, recent) + v.foot(d)
 }
 
 // atWork shows what needs a person, what runs, what waits and what has ended.
@@ -79,10 +48,11 @@ func (v View) foot(d *control.Document) string {
 	p := v.page()
 	v.spent(p, d)
 	v.servers(p, d)
-	rows := [][]cell{v.forge(d.Forge), config(d.Config)}
+	var rows [][]cell
 	if d.Sandbox != "" {
-		rows = append(rows, labelled("sessions", d.Sandbox, plain))
+		rows = append(rows, labelled("sessions", sandbox(d.Sandbox), plain))
 	}
+	rows = append(rows, v.forge(d.Forge), config(d.Config))
 	if d.Disk != (control.DiskDocument{}) {
 		rows = append(rows, labelled("disk", disk(d.Disk), plain))
 	}
@@ -133,6 +103,16 @@ func (v View) forge(f control.ForgeDocument) []cell {
 		s = wrong // a fault, which needs shows
 	}
 	return labelled("forge", state, s)
+}
+
+// sandbox shortens the description of the sandbox to what restricts sessions, and which have none; check has the rest.
+func sandbox(text string) string {
+	about, off, some := strings.Cut(text, `; sandbox = "off" of `)
+	about, _, _ = strings.Cut(about, ": ")
+	if some {
+		about += ", none for " + off
+	}
+	return about
 }
 
 // disk describes the free space and the kept logs and workspaces of sessions.
@@ -329,16 +309,8 @@ func (v View) recent(p *page, d *control.Document, limit int) {
 	rows := [][]cell{row(faint, "ENDED", "AGENT", "WORK", "TOOK", "OUTCOME")}
 	for _, r := range d.Recent[:limit] {
 		line := row(plain, control.Age(v.Now.Sub(r.EndedAt))+" ago", r.Agent, v.work(r.Kind, r.Repo, r.Number),
-			control.Age(r.EndedAt.Sub(r.StartedAt)), string(r.Outcome))
-		outcome := &line[4]
-		if r.Outcome.BurnsAttempt() || r.Outcome == agents.Lost {
-			outcome.style = wrong
-		}
-		for _, why := range []string{r.Reason, r.LastLine} {
-			if why != "" {
-				outcome.text += ": " + v.short(why)
-			}
-		}
+			control.Age(r.EndedAt.Sub(r.StartedAt)), "")
+		line[4].text, line[4].style = v.ended(r)
 		rows = append(rows, line)
 	}
 	p.end()

@@ -13,41 +13,6 @@ import (
 
 var noon = time.Date(2026, 11, 3, 12, 0, 0, 0, time.UTC)
 
-// The status fits every screen: if it scrolled or wrapped, a redraw would leave parts of it on the screen.
-func TestStatusViewFits(t *testing.T) {
-	d := read[control.Document](t, "status/busy.json")
-	for i := range 300 {
-		d.Queue = append(d.Queue, control.QueueDocument{
-			Repo: "johba/harb", Number: int64(100 + i), Kind: agents.KindIssue,
-			Title: "An issue with a title of some length, as they are", Why: "blocked by johba/harb#11",
-		})
-		d.Unqueued = append(d.Unqueued, control.QueueDocument{
-			Repo: "johba/harb", Number: int64(20_000 + i), Kind: agents.KindIssue, Code: threads.NotBacklog,
-			Why: "not labelled backlog",
-		})
-	}
-	for _, height := range []int{1, 5, 12, 24, 40, 200} {
-		for _, width := range []int{80, 100, 200} {
-			text := View{Now: noon, Width: width, Height: height}.Status(d)
-			lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
-			if len(lines) > height {
-				t.Errorf("%dx%d: got %d lines, want at most %d", width, height, len(lines), height)
-			}
-			for _, line := range lines {
-				if Columns(line) > width {
-					t.Errorf("%dx%d: got a line of %d columns: %q", width, height, Columns(line), line)
-				}
-				if line != strings.TrimRight(line, " ") {
-					t.Errorf("%dx%d: got trailing spaces in %q", width, height, line)
-				}
-			}
-			if height >= 40 && len(lines) < height*8/10 {
-				t.Errorf("%dx%d: got %d lines, want at least 80 %% of the screen", width, height, len(lines))
-			}
-		}
-	}
-}
-
 func TestStatusViewBoundsQueue(t *testing.T) {
 	d := read[control.Document](t, "status/busy.json")
 	for i := range 53 {
