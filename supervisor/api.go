@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
-	"strconv"
 
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/fleet"
@@ -86,15 +85,15 @@ func (s *Supervisor) keepPorts() (end func()) {
 	return p.Serve(s.replug)
 }
 
-// state answers GET /v1/state: the status, with at most ?rows= waiting items.
+// answerState answers GET /v1/state: the status, with all waiting items or those of a control.QueueQuery.
 func (s *Supervisor) answerState(_ context.Context, query url.Values) (*control.Document, error) {
+	q, err := control.ReadQueueQuery(query)
+	if err != nil {
+		return nil, err
+	}
 	d := s.Document()
-	if said := query.Get("rows"); said != "" {
-		rows, err := strconv.Atoi(said)
-		if err != nil || rows < 0 {
-			return nil, control.Invalid("cannot read %q as a number of rows", said)
-		}
-		d.Bound(rows)
+	if q != nil {
+		d.Choose(q)
 	}
 	return d, nil
 }

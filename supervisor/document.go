@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"time"
@@ -22,8 +23,24 @@ func (st *state) document(now time.Time) *control.Document {
 	for len(merges) > 0 && len(d.Merges) < control.MergesLimit && now.Sub(merges[len(merges)-1].When) < 24*time.Hour {
 		d.Merges, merges = append(d.Merges, merges[len(merges)-1]), merges[:len(merges)-1]
 	}
+	d.Today = st.todayLocked(now)
 	d.Sessions = st.showAllLocked()
 	d.Queue, d.Unqueued = st.queueLocked()
+	return d
+}
+
+// todayLocked counts back from the newest session and merge to midnight.
+func (st *state) todayLocked(now time.Time) (d control.TodayDocument) {
+	midnight := now.UTC().Truncate(24 * time.Hour)
+	for i := len(st.ledger.Past) - 1; i >= 0 && !st.ledger.Past[i].End.Before(midnight); i-- {
+		d.Sessions++
+		if st.ledger.Past[i].Outcome.Fails() {
+			d.Failed++
+		}
+	}
+	for i := len(st.ledger.Merges) - 1; i >= 0 && !st.ledger.Merges[i].When.Before(midnight); i-- {
+		d.Merged++
+	}
 	return d
 }
 
@@ -35,7 +52,7 @@ func (st *state) summaryLocked(now time.Time) *control.Document {
 		Threads: []control.ThreadDocument{}, Agents: []control.AgentDocument{}, Sessions: []control.SessionDocument{},
 		Recent: []control.RecentDocument{},
 	}
-	_, d.Paused = st.ledger.Paused[threads.Pause{}]
+	d.PausedAt, d.Paused = st.ledger.Paused[threads.Pause{}]
 	if st.cfg == nil {
 		return d
 	}
@@ -114,38 +131,41 @@ func (st *state) agentLocked(a *agents.Agent, now time.Time) control.AgentDocume
 	if d.IdleSince.IsZero() {
 		d.IdleSince = st.life.started
 	}
-	if why := st.heldWhyLocked(a, now); why != "" {
-		d.State, d.Why, d.NeedsPerson = control.AgentHeld, why, !d.Paused
+	if code, why := st.heldWhyLocked(a, now); why != "" {
+		d.State, d.Code, d.Why, d.NeedsPerson = control.AgentHeld, code, why, !d.Paused
 	} else if why := st.ledger.FailingWhy(a, now); why != "" { // an alarm tells people
-		d.State, d.Why = control.AgentHeld, why
+		d.State, d.Code, d.Why = control.AgentHeld, threads.AgentHeld, why
 	}
 	for _, x := range st.sessions {
 		if x.Agent == a.Name {
-			d.State, d.Why, d.IdleSince, d.NeedsPerson = control.AgentWorking, "", time.Time{}, false
+			d.State, d.Code, d.Why, d.IdleSince, d.NeedsPerson = control.AgentWorking, "", "", time.Time{}, false
 		}
 	}
 	return d
 }
 
 // heldWhyLocked returns why an agent can start nothing, whatever work there is; empty if it can.
-func (st *state) heldWhyLocked(a *agents.Agent, now time.Time) string {
+func (st *state) heldWhyLocked(a *agents.Agent, now time.Time) (code threads.Code, why string) {
 	known := st.ledger.Agent(a.Name)
 	programs := slices.ContainsFunc(a.Roles, func(name string) bool {
 		r := st.cfg.Role(name)
 		return r != nil && len(r.Command) > 0
 	})
 	_, paused := st.ledger.Paused[threads.Pause{Agent: a.Name}]
+	r := threads.Reason{Agent: a.Name}
 	switch {
 	case paused:
-		return threads.Reason{Code: threads.Paused, Agent: a.Name}.Text()
+		r.Code = threads.Paused
 	case known.Held(now):
-		return known.HeldWhy
+		return cmp.Or(known.HeldAs, threads.AgentHeld), known.HeldWhy
 	case a.Token == "":
-		return threads.Reason{Code: threads.NoToken, Agent: a.Name, Note: agents.TokenVar(a.Name)}.Text()
+		r.Code, r.Note = threads.NoToken, agents.TokenVar(a.Name)
 	case !programs && len(a.Roles) > 0:
-		return threads.Reason{Code: threads.NoProgram, Note: a.Roles[0]}.Text()
+		r.Code, r.Note = threads.NoProgram, a.Roles[0]
+	default:
+		return "", ""
 	}
-	return ""
+	return r.Code, r.Text()
 }
 
 // spent returns today's usage beside the budget.
@@ -191,7 +211,7 @@ func (st *state) queueLocked() (queue, unqueued []control.QueueDocument) {
 func queueDocument(h *threads.Hold) control.QueueDocument {
 	return control.QueueDocument{
 		Repo: h.Item.Ref.Repo, Number: h.Item.Ref.Number, Kind: h.Item.Kind, Title: h.Item.Title,
-		Priority: h.Item.Priority, Code: h.Reason.Code, Why: h.Reason.Text(),
+		Priority: h.Item.Priority, Code: h.Reason.Code, Why: h.Reason.Text(), Agent: h.Reason.Agent,
 		Since: h.Item.Since, Mend: h.Reason.MendFor(h.Item.Ref.String()), NeedsPerson: h.Reason.NeedsPerson(),
 	}
 }

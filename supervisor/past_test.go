@@ -55,3 +55,35 @@ func TestWhyAtHeading(t *testing.T) {
 		l.Stop()
 	})
 }
+
+// The status says what ended today, what each ended session was about, and since when everything is paused.
+func TestStatusOfTheDay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := simtest.New(t)
+		w.Forge.Issue("one")
+		l := w.Start()
+		w.Until(6*time.Hour, "it is merged", w.Forge.Done)
+		d := l.Document()
+		if d.Today.Merged != 1 || d.Today.Sessions != len(d.Recent) || d.Today.Failed != 0 {
+			t.Errorf("today: got %+v, want 1 merge and the %d sessions", d.Today, len(d.Recent))
+		}
+		for _, r := range d.Recent {
+			if !strings.Contains(r.Title, "one") {
+				t.Errorf("got the title %q, want that of the item", r.Title)
+			}
+		}
+		if !d.PausedAt.IsZero() {
+			t.Errorf("paused at %s, want never", d.PausedAt)
+		}
+		rec := httptest.NewRecorder()
+		l.Handler().ServeHTTP(rec, httptest.NewRequest("POST", "/v1/pause", strings.NewReader("{}")))
+		if d := l.Document(); !d.Paused || !d.PausedAt.Equal(time.Now()) {
+			t.Errorf("paused %t at %s, want now", d.Paused, d.PausedAt)
+		}
+		time.Sleep(24 * time.Hour)
+		if d := l.Document(); d.Today.Sessions != 0 || d.Today.Merged != 0 {
+			t.Errorf("a day later: got %+v, want none", d.Today)
+		}
+		l.Stop()
+	})
+}

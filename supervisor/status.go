@@ -37,7 +37,21 @@ func (s *Supervisor) Document() *control.Document {
 		}
 	}
 	s.sessions.addActivity(d.Sessions)
+	s.addLastLines(d.Sessions)
 	return d
+}
+
+// addLastLines adds the last line that each session printed. Without a valid configuration the secrets to hide in it
+// are unknown.
+func (s *Supervisor) addLastLines(list []control.SessionDocument) {
+	config := s.state.config()
+	if config == nil || len(list) == 0 {
+		return
+	}
+	secrets := s.state.secretsOf(config)
+	for i := range list {
+		list[i].LastLine = control.LastLine(logPath(s.StateDir, list[i].Agent, list[i].RunID), secrets)
+	}
 }
 
 // keepStatusFile writes status.json whenever the status has changed, so that `disinto status` has something to show

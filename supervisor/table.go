@@ -221,7 +221,9 @@ func (st *state) showAll() []control.SessionDocument {
 func (st *state) showAllLocked() []control.SessionDocument {
 	list := []control.SessionDocument{}
 	for _, x := range st.sessions {
-		list = append(list, x.document())
+		d := x.document()
+		d.UsualSeconds = int64(st.ledger.Usual(x.Agent, x.Item.Kind) / time.Second)
+		list = append(list, d)
 	}
 	slices.SortFunc(list, func(a, b control.SessionDocument) int {
 		return cmp.Or(a.StartedAt.Compare(b.StartedAt), strings.Compare(a.RunID, b.RunID))
@@ -305,7 +307,7 @@ func startOf(x *session) ledger.Record {
 		Attempt: x.Attempt, Rung: x.Rung,
 		PassedOver: ledger.KeyOf(x.over), Author: x.Item.Author, Opener: x.Item.Opener,
 		Ready: x.ready, Priority: x.Item.Priority, Skills: x.skills,
-		Pinned: x.pinned, Model: x.agent.Model, Executor: x.thread.Executor,
+		Pinned: x.pinned, Model: x.agent.Model, Title: x.Item.Title, Executor: x.thread.Executor,
 	}}
 }
 

@@ -1,7 +1,6 @@
 package control
 
 import (
-	"slices"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
@@ -30,11 +29,13 @@ type Document struct {
 	Agents   []AgentDocument   `json:"agents"`   // by name
 	Sessions []SessionDocument `json:"sessions"` // by start, oldest first
 	Paused   bool              `json:"paused"`   // everything is paused: no thread starts anything
+	PausedAt time.Time         `json:"paused_at,omitzero"`
 	Queue    []QueueDocument   `json:"queue"`    // in the expected order of their starts
 	Unqueued []QueueDocument   `json:"unqueued"` // every other open issue without a session, by reference
-	// Waiting counts the items of Queue and Unqueued if the request bounds them (?rows=).
+	// Waiting counts the items of Queue and Unqueued if the request chooses some of them; see QueueQuery.
 	Waiting *WaitingDocument `json:"waiting,omitempty"`
 	Recent  []RecentDocument `json:"recent"` // newest first, at most RecentLimit
+	Today   TodayDocument    `json:"today"`
 	Upkeep  UpkeepDocument   `json:"upkeep"`
 	Disk    DiskDocument     `json:"disk,omitzero"` // as found by the newest pass; left out before the first
 	// Merges are the merges of the last 24 hours, newest first, at most MergesLimit.
@@ -84,29 +85,11 @@ func (d *ServiceDocument) Usable() bool { return d.State == "ready" || d.State =
 // MergesLimit is how many merges a Document shows.
 const MergesLimit = 50
 
-// WaitingDocument counts the waiting items.
-type WaitingDocument struct {
-	Queue    int `json:"queue"`
-	Unqueued int `json:"unqueued"`
-}
-
-// Bound keeps the first rows items of Queue and of Unqueued, and up to rows of the others that need a person.
-func (d *Document) Bound(rows int) {
-	d.Waiting = &WaitingDocument{len(d.Queue), len(d.Unqueued)}
-	d.Queue, d.Unqueued = firstOf(d.Queue, rows), firstOf(d.Unqueued, rows)
-}
-
-func firstOf(list []QueueDocument, rows int) []QueueDocument {
-	if len(list) <= rows {
-		return list
-	}
-	short := slices.Clone(list[:rows])
-	for i := rows; i < len(list) && len(short) < 2*rows; i++ {
-		if list[i].NeedsPerson {
-			short = append(short, list[i])
-		}
-	}
-	return short
+// TodayDocument counts what ended since midnight (UTC).
+type TodayDocument struct {
+	Sessions int `json:"sessions"`
+	Failed   int `json:"failed"` // sessions of these that failed
+	Merged   int `json:"merged"` // pull requests
 }
 
 // RecentLimit is how many ended sessions a Document shows: a screenful.
@@ -213,15 +196,17 @@ const (
 
 // AgentDocument is one agent.
 type AgentDocument struct {
-	Name      string     `json:"name"`
-	Role      string     `json:"role"` // its first
-	Thread    string     `json:"thread"`
-	Model     string     `json:"model"`
-	State     AgentState `json:"state"`
-	Why       string     `json:"why"`                 // why it is held
-	IdleSince time.Time  `json:"idle_since,omitzero"` // left out while it works
-	Done      int        `json:"done"`                // sessions that ended well, over all restarts
-	Failed    int        `json:"failed"`              // sessions that burnt an attempt
+	Name   string     `json:"name"`
+	Role   string     `json:"role"` // its first
+	Thread string     `json:"thread"`
+	Model  string     `json:"model"`
+	State  AgentState `json:"state"`
+	Why    string     `json:"why"` // why it is held
+	// Code is the code of Why; empty while it is not held.
+	Code      threads.Code `json:"code,omitempty"`
+	IdleSince time.Time    `json:"idle_since,omitzero"` // left out while it works
+	Done      int          `json:"done"`                // sessions that ended well, over all restarts
+	Failed    int          `json:"failed"`              // sessions that burnt an attempt
 
 	Spent SpentDocument `json:"spent"`
 	// NeedsPerson means that a held agent stays held until a person acts, and that no person chose to hold it.
@@ -246,9 +231,12 @@ type SessionDocument struct {
 	Attempt      int                  `json:"attempt"`
 	StartedAt    time.Time            `json:"started_at"`
 	LastOutputAt time.Time            `json:"last_output_at,omitzero"`
-	Usage        agents.Usage         `json:"usage"`
-	Sandbox      string               `json:"sandbox,omitempty"` // what it restricts; empty without a sandbox
-	Place        string               `json:"place,omitempty"`   // node and allocation; empty on this machine
+	LastLine     string               `json:"last_line,omitempty"` // of its output
+	// UsualSeconds is the median duration of this agent's sessions of this kind, or of all agents'; 0 if unknown.
+	UsualSeconds int64        `json:"usual_seconds,omitempty"`
+	Usage        agents.Usage `json:"usage"`
+	Sandbox      string       `json:"sandbox,omitempty"` // what it restricts; empty without a sandbox
+	Place        string       `json:"place,omitempty"`   // node and allocation; empty on this machine
 }
 
 // QueueDocument is one waiting item, and why it waits.
@@ -260,6 +248,7 @@ type QueueDocument struct {
 	Priority int          `json:"priority"`
 	Code     threads.Code `json:"code"`
 	Why      string       `json:"why"`
+	Agent    string       `json:"agent,omitempty"` // whom the reason names
 
 	Since time.Time `json:"since,omitzero"` // when it was filed, fell due, or was last reopened
 	Mend  string    `json:"mend,omitempty"` // what a person can do about it

@@ -5,31 +5,74 @@ import (
 	"encoding/hex"
 	"html/template"
 	"slices"
+	"strings"
 )
 
 // board is the content of a page: sections of rows. Two boards of a page are compared row by row. So nothing in a row
 // may change only because time passes: the browser counts the seconds.
 type board struct {
 	Title    string
+	Tools    template.HTML // beside the title, such as links to other ranges; not kept up to date
 	Sections []section
-	// Item is the issue that the page is about, for the commands beside it; nil for other pages.
-	Item *subject
 }
 
-// section is a part of a page with a heading.
+// Left and Right return the sections beside each other, and Across those above them.
+func (b *board) Across() []*section { return b.at(across) }
+func (b *board) Left() []*section   { return b.at(left) }
+func (b *board) Right() []*section  { return b.at(right) }
+
+// at returns the sections at a place, without those that have nothing to show.
+func (b *board) at(p place) (list []*section) {
+	for i := range b.Sections {
+		if s := &b.Sections[i]; s.Place == p && (len(s.Rows) > 0 || s.Empty != "") {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// section is a part of a page.
 type section struct {
 	ID    string // unique in its page; letters and hyphens
-	Title string
+	Title string // empty: a section without a heading belongs to the one before it
 	Note  string // beside the title
-	// Head has the headings of a table's columns; nil for a section that is a list.
-	Head  []string
+	// Class is the style of the list of rows, and Head the columns if the rows are those of a table.
+	Class string
+	Head  []column
 	Rows  []row
-	Empty string // shown if there are no rows; a section with neither is left out
-	// Urgent marks a section that a person should look at first.
-	Urgent bool
+	Bar   template.HTML // above the rows; the page is reloaded when it changes
+	Empty template.HTML // shown if there are no rows; a section with neither is left out
+	Place place
 }
 
-// row is a row of a table, or an entry of a list.
+// Joined reports whether the section continues the one above it.
+func (s *section) Joined() bool { return s.Title == "" && s.Place == left }
+
+// column is the heading of a table's column. Numbers are aligned at the right.
+type column struct {
+	Title  string
+	Number bool
+}
+
+// columns returns headings by name. A name that ends in "#" is that of a column of numbers.
+func columns(names ...string) (list []column) {
+	for _, name := range names {
+		title, number := strings.CutSuffix(name, "#")
+		list = append(list, column{title, number})
+	}
+	return list
+}
+
+// place says where on a wide screen a section is.
+type place int
+
+const (
+	across place = iota
+	left         // of the rest of the page, beside the sections on the right
+	right
+)
+
+// row is a row of a table, or an entry of a list. With time alone, only its bars of progress change: see drawProgress.
 type row struct {
 	ID   string // unique in its section
 	HTML template.HTML
@@ -40,7 +83,7 @@ func (b *board) version() string {
 	h := sha256.New()
 	for i := range b.Sections {
 		s := &b.Sections[i]
-		for _, part := range []string{s.ID, s.Title, s.Note, s.Empty} {
+		for _, part := range []string{s.ID, s.Title, s.Note, string(s.Bar), string(s.Empty)} {
 			h.Write([]byte(part + "\x00"))
 		}
 		for _, r := range s.Rows {
@@ -66,7 +109,8 @@ func changes(was, is *board) (list []change, ok bool) {
 	}
 	for i := range is.Sections {
 		a, b := &was.Sections[i], &is.Sections[i]
-		if a.ID != b.ID || a.Title != b.Title || a.Empty != b.Empty || (len(a.Rows) == 0) != (len(b.Rows) == 0) {
+		if a.ID != b.ID || a.Title != b.Title || a.Bar != b.Bar || a.Empty != b.Empty ||
+			(len(a.Rows) == 0) != (len(b.Rows) == 0) {
 			return nil, false
 		}
 		if c, differs := changed(a, b); differs {

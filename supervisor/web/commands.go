@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 
 	"codeberg.org/johba/disinto/supervisor/control"
 )
@@ -26,10 +25,13 @@ var commands = map[string]func(*Site, context.Context, url.Values) (string, erro
 	"convoy-cancel": func(s *Site, ctx context.Context, form url.Values) (string, error) {
 		return s.report(ctx, "convoy/cancel", control.ConvoyCancelRequest{Ref: form.Get("ref")})
 	},
+	"new": func(s *Site, ctx context.Context, form url.Values) (string, error) {
+		return s.sling(ctx, control.SlingRequest{
+			Title: form.Get("title"), Body: form.Get("body"), Repo: form.Get("repo"),
+		})
+	},
 	"sling": func(s *Site, ctx context.Context, form url.Values) (string, error) {
-		var report control.SlingReport
-		err := s.API.Post(ctx, "/v1/sling", control.SlingRequest{Ref: form.Get("ref")}, &report)
-		return report.Line(), err
+		return s.sling(ctx, control.SlingRequest{Ref: form.Get("ref")})
 	},
 }
 
@@ -41,24 +43,26 @@ func onName(s *Site, ctx context.Context, form url.Values) (string, error) {
 	return s.report(ctx, form.Get("command"), control.PauseRequest{Name: form.Get("name")})
 }
 
+func (s *Site) sling(ctx context.Context, request control.SlingRequest) (string, error) {
+	var report control.SlingReport
+	err := s.API.Post(ctx, "/v1/sling", request, &report)
+	return report.Line(), err
+}
+
 // report runs a command and returns a line that says what it did.
 func (s *Site) report(ctx context.Context, command string, request any) (string, error) {
 	var r control.Report
 	if err := s.API.Post(ctx, "/v1/"+command, request, &r); err != nil {
 		return "", err
 	}
-	said := strings.Join(r.Did, ", ")
-	for _, more := range []string{r.Note, r.Pending} {
-		if said != "" && more != "" {
-			said += "; "
-		}
-		said += more
-	}
-	return r.Subject + ": " + said, nil
+	return r.Line(), nil
 }
 
 // mayOnlyLook is the answer to a command of a visitor who may not steer.
-const mayOnlyLook = "your account may only look: commands need write access to every repository of the factory"
+var mayOnlyLook = &control.Refusal{
+	Status: http.StatusForbidden,
+	Words:  "your account may only look: commands need write access to every repository of the factory",
+}
 
 // runCommand runs a command and redirects to the page that sent it, which shows the command's answer.
 func (s *Site) runCommand(w http.ResponseWriter, r *http.Request, v *visitor) {
@@ -71,7 +75,7 @@ func (s *Site) runCommand(w http.ResponseWriter, r *http.Request, v *visitor) {
 		http.NotFound(w, r)
 		return
 	case !v.Steers:
-		http.Error(w, mayOnlyLook, http.StatusForbidden)
+		s.refuse(w, r, v, mayOnlyLook)
 		return
 	}
 	form := r.PostForm
@@ -96,7 +100,9 @@ func visitorName(v *visitor) string {
 // log sends the output of an issue's or an agent's sessions as text. With "follow" it continues while one runs.
 func (s *Site) log(w http.ResponseWriter, r *http.Request, _ *visitor) {
 	query := r.URL.Query()
-	ask := control.LogQuery{Of: query.Get("ref"), Lines: 2000, Follow: query.Has("follow")}
+	ask := control.LogQuery{
+		Of: query.Get("ref"), Session: query.Get("session"), Lines: 2000, Follow: query.Has("follow"),
+	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	out := flusher{w, http.NewResponseController(w)}
 	if err := s.API.Copy(r.Context(), "/v1/log?"+ask.Values().Encode(), out); err != nil {

@@ -19,7 +19,7 @@ func (s *Site) convoys(ctx context.Context, _ url.Values) (*board, error) {
 		return nil, err
 	}
 	sec := section{
-		ID: "convoys", Title: "Open convoys", Head: []string{"Convoy", "State", "Progress", "Title", "Commands"},
+		ID: "convoys", Title: "Open convoys", Head: columns("Convoy", "State", "Progress", "Title", "Commands"),
 		Empty: "No convoy is open. The command disinto convoy create makes one.",
 	}
 	for i := range d.Convoys {
@@ -85,7 +85,7 @@ func (s *Site) convoy(ctx context.Context, query url.Values) (*board, error) {
 	progress := section{ID: "progress", Title: "Progress", Note: c.Done()}
 	progress.Rows = []row{render("convoy-progress", "progress", c)}
 	members := section{
-		ID: "members", Title: "Members", Head: []string{"Wave", "Member", "State", "Agent", "Why", "Title"},
+		ID: "members", Title: "Members", Head: columns("Wave", "Member", "State", "Agent", "Why", "Title"),
 		Empty: "It has no members.",
 	}
 	for i := range c.Members {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"testing"
 
@@ -117,35 +116,15 @@ func TestConvoyPages(t *testing.T) {
 	}
 }
 
-// An issue is drawn between its dependencies and the issues that depend on it; without either it is not drawn.
-func TestNeighbours(t *testing.T) {
-	d := &control.ItemDocument{Repo: "o/r", Number: 7, Title: hostile, State: control.StateOpen}
-	if sec := dependencyGraph(d); sec.Rows != nil {
-		t.Errorf("an issue without dependencies: got rows %v, want none", sec.Rows)
+// An issue's page lists its dependencies and the issues that depend on it.
+func TestDependencies(t *testing.T) {
+	if sec := dependencies("before", "Depends on", nil); sec.Rows != nil || sec.Empty != "" {
+		t.Errorf("an issue without dependencies: got %+v, want nothing", sec)
 	}
-	d.DependsOn = []threads.Member{member(1, threads.MemberDone, 0), member(2, threads.MemberRunning, 0)}
-	d.Blocks = []threads.Member{member(8, threads.MemberBlocked, 0)}
-	sec := dependencyGraph(d)
-	text := string(sec.Rows[0].HTML)
-	if strings.Count(text, "<path") != 3 || !strings.Contains(text, "here") || strings.Contains(text, "<img") {
-		t.Errorf("got the graph\n%s", text)
-	}
-	if sec.Note != "2 before it, 1 after it" {
-		t.Errorf("got the note %q", sec.Note)
-	}
-}
-
-// A plan can be approved on the issue's page until it is approved.
-func TestApproveButton(t *testing.T) {
-	s := &Site{Config: func() *threads.Config { return nil }}
-	d := &control.ItemDocument{Repo: "o/r", Number: 7, Kind: "issue", State: control.StateOpen}
-	for labels, want := range map[string]bool{"": false, "plan-first": true, "plan-first plan-approved": false} {
-		d.Labels = strings.Fields(labels)
-		if got := slices.Contains(s.subjectOf(d).Commands, "approve"); got != want {
-			t.Errorf("labels %q: got approve offered: %v, want %v", labels, got, want)
-		}
-	}
-	if commands["approve"] == nil {
-		t.Error("the button approve has no command")
+	m := member(2, threads.MemberRunning, 0)
+	m.Title = hostile
+	text := string(dependencies("before", "Depends on", []threads.Member{m}).Rows[0].HTML)
+	if !strings.Contains(text, "o%2Fr%232") || !strings.Contains(text, ">Running<") || strings.Contains(text, "<img") {
+		t.Errorf("got\n%s", text)
 	}
 }

@@ -157,7 +157,7 @@ func TestForgeSignIn(t *testing.T) {
 				t.Errorf("the page does not redirect to the issue:\n%s", page)
 			}
 			_, page = p.get("/")
-			if !strings.Contains(page, ">"+tt.account) || strings.Contains(page, "reads only") == tt.steers {
+			if !strings.Contains(page, ">"+tt.account) || strings.Contains(page, "May only read") == tt.steers {
 				t.Errorf("the page does not show the visitor's name and rights:\n%s", page)
 			}
 			status, _ = p.post("/do/retry", p.server.URL, url.Values{"ref": {"ada/one#1"}, "secret": {p.secret(page)}})

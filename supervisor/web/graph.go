@@ -2,7 +2,6 @@ package web
 
 import (
 	"fmt"
-	"slices"
 
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads"
@@ -157,21 +156,4 @@ func portions(counts map[threads.MemberState]int) (list []portion) {
 		}
 	}
 	return list
-}
-
-// neighbours draws an issue between its dependencies and the issues that depend on it; nil if it has neither.
-func neighbours(is threads.Member, dependsOn, blocks []threads.Member) *graph {
-	if len(dependsOn)+len(blocks) == 0 {
-		return nil
-	}
-	blocks = slices.Clone(blocks)
-	for i := range dependsOn {
-		is.DependsOn = append(is.DependsOn, dependsOn[i].Ref().String())
-	}
-	for i := range blocks {
-		blocks[i].DependsOn = []string{is.Ref().String()}
-	}
-	return draw("What it depends on, and what waits for it", []stage{
-		{"it depends on", dependsOn, false}, {"this", []threads.Member{is}, true}, {"waits for it", blocks, false},
-	})
 }

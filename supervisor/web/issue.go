@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
@@ -13,92 +14,145 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// subject is the issue or pull request that a page is about, for the commands beside it.
-type subject struct {
-	Ref      string
-	Commands []string // the names of its commands, in the order of their buttons
-	Log      string   // the address of its log; empty if it has none
-	Forge    string   // the address of its page on the forge; empty if unknown
-}
-
-// issue shows the life of one issue or pull request, and the reason for its state.
+// issue shows one issue or pull request: why it waits and what helps, its sessions, its log and its history.
 func (s *Site) issue(ctx context.Context, query url.Values) (*board, error) {
 	var d control.ItemDocument
 	if err := s.API.Get(ctx, "/v1/show?"+url.Values{"ref": {query.Get("ref")}}.Encode(), &d); err != nil {
 		return nil, err
 	}
-	b := &board{Title: fmt.Sprintf("%s#%d %s", d.Repo, d.Number, d.Title), Item: s.subjectOf(&d)}
-	b.Sections = append(b.Sections, currentState(&d), dependencyGraph(&d))
-	var ex threads.Explanation
-	if d.State == control.StateOpen && s.API.Get(ctx, "/v1/why?"+url.Values{"ref": {b.Item.Ref}}.Encode(), &ex) == nil {
-		b.Sections = append(b.Sections, rules(&ex))
+	ref := forge.Ref{Repo: d.Repo, Number: d.Number}.String()
+	b := &board{Title: fmt.Sprintf("%s %s#%d", d.Title, d.Repo, d.Number)}
+	if s.single(d.Repo) {
+		b.Title = fmt.Sprintf("%s #%d", d.Title, d.Number)
 	}
-	b.Sections = append(b.Sections, itemEvents(&d), sessions(&d))
+	var ex threads.Explanation
+	if d.State == control.StateOpen {
+		_ = s.API.Get(ctx, "/v1/why?"+url.Values{"ref": {ref}}.Encode(), &ex) // without it the rules are left out
+	}
+	b.Sections = []section{
+		reasonOf(&d, &ex, s.forgeURL()), sessions(&d), logs(&d, ref), itemEvents(&d),
+		details(&d), dependencies("before", "Depends on", d.DependsOn), dependencies("after", "Waits for it", d.Blocks),
+	}
 	return b, nil
 }
 
-func (s *Site) subjectOf(d *control.ItemDocument) *subject {
-	sub := &subject{Ref: fmt.Sprintf("%s#%d", d.Repo, d.Number)}
-	if len(d.Sessions)+len(d.Running) > 0 {
-		sub.Log = "/log?" + url.Values{"ref": {sub.Ref}}.Encode()
+// single reports whether a repository is the factory's only one.
+func (s *Site) single(repo string) bool { return slices.Equal(s.repos(), []string{repo}) }
+
+// forgeURL returns the forge's address; empty without a valid configuration.
+func (s *Site) forgeURL() string {
+	if c := s.Config(); c != nil {
+		return c.Forge.URL
 	}
-	if c := s.Config(); c != nil && c.Forge.URL != "" {
-		sub.Forge = fmt.Sprintf("%s/%s/issues/%d", c.Forge.URL, d.Repo, d.Number)
+	return ""
+}
+
+// reason says how an item stands, what helps, and which rules were checked.
+type reason struct {
+	*control.ItemDocument
+	Ref     string
+	Verdict string
+	Pill    pill
+	Code    threads.Code
+	Buttons []button
+	More    []button // other commands
+	Hand    string   // what to do by hand, where no button does it
+	Rules   []answers
+	Failing string // "1 of 28 rules fails"
+}
+
+// reasonOf shows the one reason, its remedy first, and the rules folded.
+func reasonOf(d *control.ItemDocument, ex *threads.Explanation, forgeURL string) section {
+	ref := forge.Ref{Repo: d.Repo, Number: d.Number}.String()
+	r := reason{ItemDocument: d, Ref: ref, Code: ex.Code, Pill: standing(d, ex.Code)}
+	r.Verdict = strings.TrimPrefix(d.Verdict, "waits: ")
+	q := control.QueueDocument{Repo: d.Repo, Number: d.Number, Code: ex.Code, Mend: d.Mend}
+	r.Buttons = buttonsFor(&q, forgeURL)
+	if len(remedies(d.Mend)) == 0 {
+		r.Hand = d.Mend
+	}
+	for i := range r.Buttons {
+		if i == 0 && d.State == control.StateOpen && d.Mend != "" {
+			r.Buttons[i].Class = "primary"
+		} else {
+			r.Buttons[i].Class = ""
+		}
 	}
 	if d.State == control.StateOpen {
-		sub.Commands = []string{"retry", "sling", "release", "cancel"}
-		if d.Kind == "pull" {
-			sub.Commands = []string{"retry", "release", "cancel"}
-		}
-		if slices.Contains(d.Labels, forge.LabelPlanFirst) && !slices.Contains(d.Labels, forge.LabelPlanApproved) {
-			sub.Commands = append([]string{"approve"}, sub.Commands...)
+		r.More = otherCommands(d, ref, r.Buttons)
+	}
+	failing, checked := 0, len(ex.Steps)
+	r.Rules = rulesOf(ex)
+	for _, a := range r.Rules {
+		if !a.OK {
+			failing++
 		}
 	}
-	return sub
-}
-
-// currentState shows the item's state in a sentence, and what would change it.
-func currentState(d *control.ItemDocument) section {
-	sec := section{ID: "stands", Title: "Stands"}
-	sec.Rows = append(sec.Rows, render("stands", "verdict", d))
-	return sec
-}
-
-// dependencyGraph draws the issue between its dependencies and the issues that depend on it.
-func dependencyGraph(d *control.ItemDocument) section {
-	sec := section{ID: "place", Title: "Depends on, and is waited for"}
-	is := threads.Member{Repo: d.Repo, Number: d.Number, Title: d.Title, State: threads.MemberState(d.State)}
-	if g := neighbours(is, d.DependsOn, d.Blocks); g != nil {
-		sec.Note = fmt.Sprintf("%d before it, %d after it", len(d.DependsOn), len(d.Blocks))
-		sec.Rows = []row{render("graph", "place", g)}
+	for _, c := range ex.Candidates {
+		checked += len(c.Steps)
 	}
-	return sec
+	if checked > 0 {
+		r.Failing = control.Count(checked, "rule") + " checked"
+		if failing > 0 && ex.Code != "" {
+			r.Failing = fmt.Sprintf("1 of %s fails", control.Count(checked, "rule"))
+		}
+	}
+	return section{ID: "reason", Class: "reason panel " + r.Pill.Tone, Rows: []row{render("reason", "reason", r)}}
 }
 
-// answers are the scheduler's rules for one agent, or for the item itself, in one row.
+// standing returns the pill of an item.
+func standing(d *control.ItemDocument, code threads.Code) pill {
+	q := control.QueueDocument{Code: code, NeedsPerson: code.Class() == threads.Failed || code.Ends() == threads.ByPerson}
+	switch {
+	case d.State == control.StateMerged:
+		return pill{"ok", "Merged"}
+	case d.State == control.StateClosed:
+		return pill{"hold", "Closed"}
+	case len(d.Running) > 0:
+		return statusPills[control.Running]
+	}
+	return itemPill(&q)
+}
+
+// otherCommands returns the commands that are not among the buttons.
+func otherCommands(d *control.ItemDocument, ref string, shown []button) (list []button) {
+	add := func(command, label, class string) {
+		if !slices.ContainsFunc(shown, func(b button) bool { return b.Command == command }) {
+			list = append(list, button{Label: label, Command: command, Field: "ref", Value: ref, Class: class})
+		}
+	}
+	if slices.Contains(d.Labels, forge.LabelPlanFirst) && !slices.Contains(d.Labels, forge.LabelPlanApproved) {
+		add("approve", "Approve plan", "")
+	}
+	if d.Kind == "issue" {
+		add("sling", "Start now", "")
+	}
+	add("retry", "Retry", "")
+	add("release", "Release the claim", "")
+	add("cancel", "Cancel", "danger")
+	return list
+}
+
+// answers are the scheduler's rules for one agent, or for the item itself.
 type answers struct {
-	Who   string // the agent; empty for the item
 	About string
 	Steps []threads.Step
 	OK    bool
 }
 
-// rules shows every rule that was checked, agents that passed the most rules first.
-func rules(ex *threads.Explanation) section {
-	sec := section{ID: "rules", Title: "Why", Note: "every rule that was checked", Empty: "No rule was checked."}
+// rulesOf returns every rule that was checked, agents that passed the most rules first.
+func rulesOf(ex *threads.Explanation) (list []answers) {
 	allowed := func(steps []threads.Step) bool { return passed(steps) == len(steps) }
 	if len(ex.Steps) > 0 {
-		sec.Rows = append(sec.Rows, render("answers", "item", answers{"", "the item", ex.Steps, allowed(ex.Steps)}))
+		list = append(list, answers{"The item", ex.Steps, allowed(ex.Steps)})
 	}
 	slices.SortStableFunc(ex.Candidates, func(a, b threads.CandidateSteps) int {
 		return cmp.Compare(passed(b.Steps), passed(a.Steps))
 	})
 	for _, c := range ex.Candidates {
-		about := fmt.Sprintf("%s on %s", c.Role, c.Thread)
-		of := answers{c.Agent, about, c.Steps, allowed(c.Steps)}
-		sec.Rows = append(sec.Rows, render("answers", "agent-"+c.Agent+"-"+c.Role, of))
+		list = append(list, answers{fmt.Sprintf("%s, %s on %s", c.Agent, c.Role, c.Thread), c.Steps, allowed(c.Steps)})
 	}
-	return sec
+	return list
 }
 
 // passed counts the rules before the first that refused.
@@ -109,68 +163,129 @@ func passed(steps []threads.Step) int {
 	return len(steps)
 }
 
-// event is one entry of an item's life.
+// event is one entry of an item's history.
 type event struct {
 	At    time.Time
+	Tone  string
 	Who   string
+	Repo  string
 	What  string
 	Words string
 }
 
-// itemEvents lists the events of an item other than its sessions, oldest first.
+// itemEvents lists the events of an item other than its sessions, newest first.
 func itemEvents(d *control.ItemDocument) section {
-	sec := section{ID: "life", Title: "Life", Head: []string{"When", "Who", "What"}}
+	sec := section{ID: "history", Title: "History", Class: "feed panel", Place: left}
 	var all []event
+	add := func(at time.Time, tone, who, what, words string) {
+		if !at.IsZero() {
+			all = append(all, event{at, tone, who, d.Repo, what, words})
+		}
+	}
 	if d.Kind == "issue" {
-		all = append(all, event{At: d.FiledAt, Who: d.Author, What: "filed it"})
+		add(d.FiledAt, "wait", d.Author, "filed it", "")
 	}
 	for _, p := range d.Pulls {
-		name := fmt.Sprintf("pull request #%d", p.Number)
-		all = append(all, event{At: p.OpenedAt, Who: p.Author, What: "opened " + name + " from " + p.Head})
+		name := fmt.Sprintf("#%d", p.Number)
+		add(p.OpenedAt, "run", p.Author, "opened "+name+" from "+p.Head, "")
 		for _, r := range p.Reviews {
-			all = append(all, event{r.At, r.Author, verdicts[r.Verdict] + name, r.Words})
+			v := verdicts[r.Verdict]
+			add(r.At, v.Tone, r.Author, v.Text+name, r.Words)
 		}
-		if p.State != control.StateOpen {
-			all = append(all, event{At: p.EndedAt, What: name + " " + p.State})
+		if p.State == control.StateMerged {
+			add(p.EndedAt, "ok", "", name+" merged", "")
+		} else if p.State == control.StateClosed {
+			add(p.EndedAt, "hold", "", name+" closed", "")
 		}
 	}
 	if d.Kind == "issue" && d.State == control.StateClosed { // a merged issue ends with its pull request's row
-		all = append(all, event{At: d.EndedAt, What: "closed"})
+		add(d.EndedAt, "hold", "", "closed", "")
 	}
-	all = slices.DeleteFunc(all, func(e event) bool { return e.At.IsZero() })
-	slices.SortStableFunc(all, func(a, b event) int { return a.At.Compare(b.At) })
+	slices.SortStableFunc(all, func(a, b event) int { return b.At.Compare(a.At) })
 	for i, e := range all {
-		sec.Rows = append(sec.Rows, render("event", fmt.Sprintf("event-%d", i), e))
+		sec.Rows = append(sec.Rows, render("event", fmt.Sprintf("event-%d", len(all)-i), e))
 	}
 	return sec
 }
 
-var verdicts = map[string]string{
-	"approved": "approved ", "changes": "asked for changes of ", "comment": "commented on ",
+var verdicts = map[string]pill{
+	"approved": {"ok", "approved "}, "changes": {"warn", "asked for changes of "}, "comment": {"wait", "commented on "},
 }
 
-// sessions lists the item's sessions with their usage.
+// sessions lists the item's sessions with their usage, newest first.
 func sessions(d *control.ItemDocument) section {
 	sec := section{
-		ID: "sessions", Title: "Sessions", Empty: "No session has worked on it.",
-		Head: []string{"When", "Agent", "Work", "Thread", "Took", "Tokens", "Cached", "Cost", "Outcome"},
+		ID: "sessions", Title: "Sessions", Empty: "No session has worked on it.", Place: left,
+		Head: columns("Work", "Agent", "Slot", "Started#", "Took#", "Tokens#", "Cost#", "Result"),
+	}
+	for i := range d.Running {
+		sec.Rows = append(sec.Rows, render("runs", "run-"+d.Running[i].RunID, &d.Running[i]))
 	}
 	var tokens int64
 	var cost float64
-	for i := range d.Sessions {
-		p := &d.Sessions[i]
+	for i, p := range slices.Backward(d.Sessions) {
 		if p.Usage != nil {
 			tokens += p.Usage.InputTokens + p.Usage.OutputTokens
 			cost += p.Usage.CostUSD
 		}
-		sec.Rows = append(sec.Rows, render("past", fmt.Sprintf("past-%d", i), p))
-	}
-	for i := range d.Running {
-		x := &d.Running[i]
-		sec.Rows = append(sec.Rows, render("runs", "run-"+x.RunID, x))
+		sec.Rows = append(sec.Rows, render("past", fmt.Sprintf("past-%d", i), &p))
 	}
 	if tokens > 0 || cost > 0 {
 		sec.Note = fmt.Sprintf("%s tokens and %s, as far as known", control.Tokens(tokens), usd(cost))
 	}
 	return sec
+}
+
+// logs shows the log of the newest session.
+func logs(d *control.ItemDocument, ref string) section {
+	sec := section{ID: "log", Title: "Log", Place: left}
+	if len(d.Sessions)+len(d.Running) > 0 {
+		sec.Rows = []row{render("log", "log", logOf(ref, ""))}
+	}
+	return sec
+}
+
+// details shows what else is known about the item, and links to its pull requests.
+func details(d *control.ItemDocument) section {
+	sec := section{ID: "details", Title: "Details", Class: "facts panel", Place: right}
+	add := func(name, text string, p pill) {
+		sec.Rows = append(sec.Rows, render("fact", "fact-"+name, fact{Name: name, Text: text, Pill: p}))
+	}
+	add("Author", d.Author, pill{})
+	for _, p := range d.Pulls {
+		tone := map[string]string{control.StateMerged: "ok", control.StateClosed: "hold"}[p.State]
+		text := strings.ToUpper(p.State[:1]) + p.State[1:]
+		if d.Kind == "issue" {
+			add(fmt.Sprintf("PR #%d", p.Number), fmt.Sprintf("%s#%d of %s", d.Repo, p.Number, p.Author),
+				pill{cmp.Or(tone, "run"), text})
+		}
+		add("Branch", p.Head, pill{})
+	}
+	if len(d.Labels) > 0 {
+		add("Labels", strings.Join(d.Labels, ", "), pill{})
+	}
+	for i, w := range d.Waited[:min(len(d.Waited), 3)] {
+		what := cmp.Or(w.For, string(w.Code))
+		add([]string{"Waited", "", " "}[i], control.Age(time.Duration(w.Seconds)*time.Second)+" for "+what, pill{})
+	}
+	return sec
+}
+
+// dependencies lists the issues on one side of an item.
+func dependencies(id, title string, members []threads.Member) section {
+	sec := section{ID: id, Title: title, Class: "feed panel", Place: right}
+	for i := range members {
+		sec.Rows = append(sec.Rows, render("neighbour", members[i].Ref().String(), &members[i]))
+	}
+	return sec
+}
+
+// memberPill returns the pill of an issue among the dependencies of another, or in a convoy.
+func memberPill(state threads.MemberState) pill {
+	tones := map[threads.MemberState]string{
+		threads.MemberDone: "ok", threads.MemberRunning: "run", threads.MemberReady: "next", threads.MemberFailed: "bad",
+		threads.MemberCancelled: "hold",
+	}
+	text := string(state)
+	return pill{cmp.Or(tones[state], "wait"), strings.ToUpper(text[:min(1, len(text))]) + text[min(1, len(text)):]}
 }

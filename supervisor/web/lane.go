@@ -176,7 +176,7 @@ type share struct {
 func (f *frame) shares(slots, workers []lane) section {
 	sec := section{
 		ID: "shares", Title: "Shares", Note: "of the time shown",
-		Head: []string{"Lane", "Busy", "Parked", "Free beside work", "Idle", "Because of"},
+		Head: columns("Lane", "Busy", "Parked", "Free beside work", "Idle", "Because of"),
 	}
 	for i, list := range [][]lane{slots, workers} {
 		for j := range list {

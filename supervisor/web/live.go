@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// livePulse is how often an open page is rendered without an event: not every change of a status sends one.
-	livePulse = 10 * time.Second
+	// livePulse is how often an open page is rendered without an event: not every change of a status sends one. Each
+	// time the page hears that it is current; page.js calls it old after three times as long without a word.
+	livePulse = 5 * time.Second
 	// maxViews bounds the pages that are kept up to date. Each is rendered once for all its readers.
 	maxViews = 64
 	// maxReaders bounds the open streams. Each takes about 30 kB.
@@ -45,8 +46,11 @@ type view struct {
 	readers map[chan []byte]string // the version that each reader shows
 }
 
-// stale is the message on which a page reloads itself.
-const stale = `{"stale":true}`
+// The messages on which a page reloads itself, and which says that nothing has changed.
+const (
+	stale   = `{"stale":true}`
+	current = `{}`
+)
 
 // stream keeps a page up to date: one line of JSON for each change (SSE). The query's v is the version shown.
 func (s *Site) stream(w http.ResponseWriter, r *http.Request, p page) {
@@ -223,6 +227,10 @@ func (v *view) publish(b *board) {
 	for c, has := range v.readers {
 		switch {
 		case has == version:
+			select {
+			case c <- []byte(current):
+			default: // it has not read the changes before
+			}
 		case has != was || line == nil:
 			v.dropLocked(c)
 		default:

@@ -215,7 +215,7 @@ func spending(d *control.RecordDocument, by ledger.By) section {
 	name := strings.ToUpper(string(by[:1])) + string(by[1:])
 	sec := section{
 		ID: "by-" + string(by), Title: "By " + string(by),
-		Head: []string{name, "Cost", "Tokens", "Cached", "Sessions", "Minutes", "Merged", "Cost of one"},
+		Head: columns(name, "Cost", "Tokens", "Cached", "Sessions", "Minutes", "Merged", "Cost of one"),
 	}
 	rows := slices.Clone(d.Rows(by))
 	slices.SortStableFunc(rows, func(a, b ledger.Tally) int {

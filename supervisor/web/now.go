@@ -4,169 +4,203 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"html/template"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/threads"
 )
 
-// A page shows shownRows rows of a queue, or the number in ?rows=, up to maxRows.
-const (
-	shownRows = 100
-	maxRows   = 1000
-)
+// pageRows are the sizes of a page of the queue; the first is the default.
+var pageRows = []string{"20", "50", "100"}
 
 // now shows what needs a person, what runs, the queue and the sessions that ended.
 func (s *Site) now(ctx context.Context, query url.Values) (*board, error) {
-	rows := shownRows
-	if n, err := strconv.Atoi(query.Get("rows")); err == nil {
-		rows = max(1, min(n, maxRows))
-	}
+	f := filterOf(query)
 	var d control.Document
-	if err := s.API.Get(ctx, fmt.Sprintf("/v1/state?rows=%d", rows), &d); err != nil {
+	if err := s.API.Get(ctx, "/v1/state?"+f.Encode(), &d); err != nil {
 		return nil, err
 	}
+	if d.Waiting == nil { // asked for rows, so it is there
+		d.Waiting = new(control.WaitingDocument)
+	}
 	return &board{Title: "Now", Sections: []section{
-		needsYou(&d), running(&d), services(&d), queue(&d, rows), merged(&d), ended(&d), health(&d),
+		paused(&d), totals(&d), firstSteps(&d), needsYou(&d), running(&d),
+		f.chips(&d, s.repos()), f.queue(&d), f.pager(&d),
+		recent(&d), system(&d),
 	}}, nil
 }
 
-// need is one thing that waits for a person.
-type need struct {
-	About link
-	Text  string
-	Mend  string
+// repos returns the factory's repositories; nil without a valid configuration.
+func (s *Site) repos() []string {
+	if c := s.Config(); c != nil {
+		return c.Forge.Repos
+	}
+	return nil
 }
 
-// needsYou shows a pause of the whole factory, its faults, the agents that cannot start anything, and the items
-// that wait for a person, oldest first.
-func needsYou(d *control.Document) section {
-	sec := section{ID: "needs", Title: "Needs you", Urgent: true}
-	add := func(id string, n need) { sec.Rows = append(sec.Rows, render("need", id, n)) }
+// paused is the banner of a factory that starts nothing.
+func paused(d *control.Document) section {
+	sec := section{ID: "paused", Class: "banners"}
 	// The problem of a first start says how to resume.
 	says := func(problem string) bool { return strings.Contains(problem, "disinto resume") }
 	if d.Paused && !slices.ContainsFunc(d.Problems, says) {
-		add("paused", need{Text: "everything is paused", Mend: "resume it"})
+		sec.Rows = []row{render("paused", "paused", d)}
 	}
-	for i, fault := range d.Faults() {
-		add("fault-"+strconv.Itoa(i), need{Text: fault})
-	}
-	for _, a := range d.Agents {
-		if a.State == control.AgentHeld && a.NeedsPerson {
-			add("agent-"+a.Name, need{About: link{Text: a.Name, Href: "/agents#" + a.Name}, Text: a.Why})
-		}
-	}
-	chosen := func(q control.QueueDocument) bool { return !q.NeedsPerson }
-	list := slices.DeleteFunc(slices.Concat(d.Queue, d.Unqueued), chosen)
-	slices.SortStableFunc(list, func(a, b control.QueueDocument) int { return a.Since.Compare(b.Since) })
-	for _, q := range list {
-		add(itemID(&q), need{refOf(q.Repo, q.Number), q.Why, q.Mend})
-	}
-	sec.Note = control.Count(len(sec.Rows), "thing")
 	return sec
 }
 
-func itemID(q *control.QueueDocument) string {
-	return fmt.Sprintf("%s-%s-%d", q.Kind, q.Repo, q.Number)
+// total is a number at the top of the page, which links to its list.
+type total struct{ Name, Value, Of, Note, Href, Tone string }
+
+// totals shows the numbers of the day.
+func totals(d *control.Document) section {
+	sec := section{ID: "totals", Class: "totals panel"}
+	add := func(t total) { sec.Rows = append(sec.Rows, render("total", strings.ReplaceAll(t.Name, " ", "-"), t)) }
+	statuses := d.Waiting.Statuses
+	needs := len(d.Faults()) + d.Waiting.NeedYou + heldAgents(d)
+	need := total{Name: "Needs you", Value: strconv.Itoa(needs), Href: "#needs"}
+	if needs > 0 {
+		need.Tone = "warn"
+	} else {
+		need.Href = "#queue"
+	}
+	add(need)
+	slots := 0
+	for i := range d.Threads {
+		slots += len(d.Threads[i].Slots)
+	}
+	add(total{
+		Name: "Running", Value: strconv.Itoa(len(d.Sessions)), Of: "of " + control.Count(slots, "slot"), Href: "#threads",
+	})
+	add(total{Name: "Queued", Value: strconv.Itoa(statuses[control.Queued]), Href: "/?status=queued#queue"})
+	add(total{
+		Name: "Waiting", Value: strconv.Itoa(d.Waiting.Queue - statuses[control.Queued]), Href: "/#queue",
+		Note: fmt.Sprintf("%d blocked", statuses[control.Blocked]),
+	})
+	add(total{Name: "Merged today", Value: strconv.Itoa(d.Today.Merged), Href: "#recent"})
+	failed := total{Name: "Failed today", Value: strconv.Itoa(d.Today.Failed), Href: "#recent"}
+	failed.Note = "of " + control.Count(d.Today.Sessions, "session")
+	if d.Today.Failed > 0 {
+		failed.Tone = "bad"
+	}
+	add(failed)
+	var spent, budget float64
+	for i := range d.Threads {
+		spent, budget = spent+d.Threads[i].Spent.USD, budget+d.Threads[i].Spent.USDPerDay
+	}
+	money := total{Name: "Spent today", Value: usd(spent), Href: "/money"}
+	if budget > 0 {
+		money.Of = "of " + usd(budget)
+	}
+	add(money)
+	return sec
 }
 
-// slot is one slot of a thread.
-type slot struct {
-	Thread  *control.ThreadDocument
-	Index   int
-	Warm    string
-	Session *control.SessionDocument // nil if the slot is free
+// firstSteps leads a factory in which nothing has happened yet to its first merge.
+func firstSteps(d *control.Document) section {
+	sec := section{ID: "start", Title: "Get the first merge", Class: "panel"}
+	if len(d.Queue)+len(d.Sessions)+len(d.Recent) > 0 || d.Waiting.Queue > 0 || !d.Forge.OK {
+		return sec
+	}
+	sec.Rows = []row{render("first-steps", "steps", d)}
+	for i := range d.Unqueued[:min(len(d.Unqueued), 5)] {
+		sec.Rows = append(sec.Rows, render("startable", itemID(&d.Unqueued[i]), &d.Unqueued[i]))
+	}
+	return sec
 }
 
-// running shows every slot of every thread.
+// lineup is a thread with its sessions.
+type lineup struct {
+	*control.ThreadDocument
+	Sessions []control.SessionDocument
+	Pill     *pill // nil while it starts work
+	Why      string
+	Idle     int      // slots without a session
+	Warm     []string // the agents whose contexts they hold
+}
+
+// running shows the threads with their sessions.
 func running(d *control.Document) section {
 	sec := section{
-		ID: "slots", Title: "Threads", Head: []string{"Thread", "Slot", "Agent", "Work", "Since", "Title"},
-		Note: control.Count(len(d.Sessions), "session") + " run", Empty: "No thread is configured.",
+		ID: "threads", Title: "Running", Class: "threads", Note: "no sessions",
+		Empty: "No thread is configured. factory.toml names them: see disinto check.",
+	}
+	if n := len(d.Sessions); n > 0 {
+		sec.Note = control.Count(n, "session") + " on " + control.Count(len(d.Threads), "thread")
 	}
 	for i := range d.Threads {
-		t := &d.Threads[i]
-		for _, sl := range t.Slots {
-			free := true
-			for j := range d.Sessions {
-				if x := &d.Sessions[j]; x.Thread == t.Name && x.Slot == sl.Index {
-					sec.Rows = append(sec.Rows, render("slot", "run-"+x.RunID, slot{t, sl.Index, sl.Warm, x}))
-					free = false
-				}
+		l := lineup{ThreadDocument: &d.Threads[i]}
+		for _, sl := range l.Slots {
+			if len(sl.Agents) > 0 {
+				continue
 			}
-			if free {
-				id := fmt.Sprintf("free-%s-%d", t.Name, sl.Index)
-				sec.Rows = append(sec.Rows, render("slot", id, slot{t, sl.Index, sl.Warm, nil}))
+			if l.Idle++; sl.Warm != "" {
+				l.Warm = append(l.Warm, sl.Warm)
 			}
 		}
-	}
-	if len(d.Sessions) == 1 {
-		sec.Note = "1 session runs"
-	}
-	return sec
-}
-
-// services shows the programs beside the agents.
-func services(d *control.Document) section {
-	sec := section{
-		ID: "services", Title: "Services", Head: []string{"Service", "State", "Since", "Process", "Restarts", "Says"},
-		Note: control.Count(len(d.Services), "service"),
-	}
-	for i := range d.Services {
-		sec.Rows = append(sec.Rows, render("service", "service-"+d.Services[i].Name, &d.Services[i]))
-	}
-	return sec
-}
-
-// waits is an item in the queue with its forecast start. The start counts from the time of the forecast, so that the
-// row changes only with the next forecast.
-type waits struct {
-	*control.QueueDocument
-	Starts string
-}
-
-// queue shows the queue in the order of starts, each item with its reason.
-func queue(d *control.Document, rows int) section {
-	sec := section{
-		ID: "queue", Title: "Waits", Head: []string{"Work", "Kind", "Priority", "Starts", "Why", "Title"},
-		Empty: "Nothing waits.",
-	}
-	for i := range d.Queue[:min(rows, len(d.Queue))] {
-		w := waits{QueueDocument: &d.Queue[i], Starts: "-"}
-		if e := d.Forecast.Find(w.Repo, w.Number); e != nil {
-			w.Starts = e.Start.Words(d.Forecast.At)
+		for _, x := range d.Sessions {
+			if x.Thread == l.Name {
+				l.Sessions = append(l.Sessions, x)
+			}
 		}
-		sec.Rows = append(sec.Rows, render("waits", itemID(w.QueueDocument), w))
-	}
-	total := len(d.Queue)
-	if d.Waiting != nil {
-		total = d.Waiting.Queue
-	}
-	if sec.Note = control.Count(total, "item"); total > len(sec.Rows) {
-		sec.Note = fmt.Sprintf("the first %d of %d items", len(sec.Rows), total)
-	}
-	return sec
-}
-
-// merged shows the merges of the last 24 hours, newest first.
-func merged(d *control.Document) section {
-	sec := section{ID: "merged", Title: "Merged", Note: control.Count(len(d.Merges), "merge") + " in 24 hours"}
-	for _, m := range d.Merges {
-		sec.Rows = append(sec.Rows, render("merged", fmt.Sprintf("%s-%d", m.Ref.Repo, m.Ref.Number), m))
+		switch {
+		case l.Paused:
+			l.Pill = &pill{"hold", "Paused"}
+		case !l.ParkedUntil.IsZero():
+			l.Pill, l.Why = &pill{"hold", "Rate limited"}, l.ParkedWhy+", until "+at(l.ParkedUntil).Machine
+		}
+		sec.Rows = append(sec.Rows, render("lineup", l.Name, &l))
 	}
 	return sec
 }
 
-// ended shows the most recent sessions that ended.
-func ended(d *control.Document) section {
-	sec := section{
-		ID: "ended", Title: "Ended", Head: []string{"When", "Agent", "Work", "Kind", "Outcome", "Took", "Words"},
+// Busy returns "API · 3 of 4 busy".
+func (l *lineup) Busy() string {
+	kind := "API"
+	if l.Backend.Server() {
+		kind = "local"
 	}
-	for i := range d.Recent {
-		r := &d.Recent[i]
-		sec.Rows = append(sec.Rows, render("ended", "ended-"+r.RunID, r))
+	return fmt.Sprintf("%s · %d of %d busy", kind, len(l.Slots)-l.Idle, len(l.Slots))
+}
+
+// verbs says what a session of each kind does.
+var verbs = map[agents.Kind]string{
+	agents.KindIssue: "Coding", agents.KindRework: "Rework", agents.KindReview: "Reviewing",
+	agents.KindSchedule: "Scheduled",
+}
+
+// verb says what a session does.
+func verb(x control.SessionDocument) string {
+	if x.State == threads.Reserved {
+		return "Starting"
+	}
+	return kindVerb(x.Kind)
+}
+
+func kindVerb(k agents.Kind) string { return verbs[k] }
+
+// usual writes how long sessions like this one usually take.
+func usual(x control.SessionDocument) string {
+	if x.UsualSeconds < 60 {
+		return fmt.Sprintf("%ds", x.UsualSeconds)
+	}
+	return control.About(time.Duration(x.UsualSeconds) * time.Second)
+}
+
+// recent shows the sessions that ended last.
+func recent(d *control.Document) section {
+	sec := section{ID: "recent", Title: "Recent", Class: "feed panel", Place: right}
+	if d.Waiting.Queue+len(d.Sessions) > 0 {
+		sec.Empty = "No session has ended yet."
+	}
+	for i := range d.Recent[:min(len(d.Recent), 8)] {
+		sec.Rows = append(sec.Rows, render("ended", "ended-"+d.Recent[i].RunID, &d.Recent[i]))
 	}
 	return sec
 }
@@ -174,35 +208,52 @@ func ended(d *control.Document) section {
 // fact is a line about the factory itself.
 type fact struct {
 	Name, Text string
-	Bad        bool
+	Href       string
+	Pill       pill
 }
 
-// health shows the state of the forge, the configuration, the sandbox and the threads.
-func health(d *control.Document) section {
-	sec := section{ID: "health", Title: "Factory", Head: []string{"What", "How"}}
-	forge := fact{"forge", d.Forge.URL, !d.Forge.OK}
-	if d.Forge.Error != "" {
-		forge.Text += ": " + d.Forge.Error
-	}
-	config := fact{"config", d.Config.Path, d.Config.Error != ""}
-	if config.Bad {
-		config.Text = d.Config.Error
-	}
-	sandbox := fact{"sessions", cmp.Or(d.Sandbox, "without a sandbox"), d.Sandbox == ""}
-	facts := []fact{forge, config, sandbox, {"program", d.Version, false}}
-	for _, t := range d.Threads {
-		if !t.ParkedUntil.IsZero() {
-			facts = append(facts, fact{t.Name, "parked until " + at(t.ParkedUntil).Machine + ": " + t.ParkedWhy, true})
+// system shows the state of the forge, the configuration, the sandbox, the disk, the services and the servers.
+func system(d *control.Document) section {
+	sec := section{ID: "system", Title: "System", Class: "facts panel", Place: right}
+	state := func(ok bool, good, bad string) pill {
+		if ok {
+			return pill{"ok", good}
 		}
+		return pill{"bad", bad}
+	}
+	file := d.Config.Path[strings.LastIndexByte(d.Config.Path, '/')+1:]
+	facts := []fact{
+		{Name: "Forge", Pill: state(d.Forge.OK, "answers", "no answer"), Href: d.Forge.URL, Text: d.Forge.Error},
+		{Name: "Config", Pill: state(d.Config.Error == "", "valid", "mistakes"), Text: file},
+		{Name: "Sandbox", Pill: state(d.Sandbox != "", "on", "none"), Text: d.Sandbox},
+	}
+	if free := d.Disk.Free; free > 0 {
+		facts = append(facts, fact{Name: "Disk", Pill: pill{"ok", fmt.Sprintf("%d GB free", free>>30)}})
+	}
+	for i := range d.Services {
+		x := &d.Services[i]
+		facts = append(facts, fact{
+			Name: x.Name, Pill: state(x.Usable(), x.State, x.State), Text: cmp.Or(x.Why, x.LastLine), Href: logOf(x.Name, ""),
+		})
+	}
+	for _, t := range d.Threads {
 		if t.Cold != "" {
-			facts = append(facts, fact{"cache of " + t.Name, t.Cold, true})
+			facts = append(facts, fact{Name: "Cache of " + t.Name, Pill: pill{"warn", "cold"}, Text: t.Cold})
 		}
 		if t.Server != nil {
-			facts = append(facts, fact{"server of " + t.Name, t.Server.Line(), len(t.Server.Problems) > 0})
+			facts = append(facts, fact{
+				Name: "Server of " + t.Name, Pill: state(len(t.Server.Problems) == 0, "ready", "problem"), Text: t.Server.Line(),
+			})
 		}
 	}
+	facts = append(facts, fact{Name: "Program", Text: d.Version})
 	for _, f := range facts {
 		sec.Rows = append(sec.Rows, render("fact", "fact-"+f.Name, f))
 	}
 	return sec
+}
+
+// emptyWith returns a sentence and a link as what an empty section shows.
+func emptyWith(sentence, href, label string) template.HTML {
+	return template.HTML(execute("empty", map[string]string{"Text": sentence, "Href": href, "Label": label}))
 }

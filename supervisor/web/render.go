@@ -32,9 +32,10 @@ var staticFiles embed.FS
 // test of a page finds a syntax error in a template.
 var templates = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("").Funcs(template.FuncMap{
-		"at": at, "took": control.Age, "words": words, "heading": heading, "amount": control.Tokens,
-		"usd": usd, "asset": asset, "ref": refOf, "dict": dict, "hit": control.Hit, "hitOf": hitOf,
-		"costOf": control.CostOf,
+		"at": at, "took": control.Age, "about": control.About, "words": words, "wordsIn": wordsIn,
+		"amount": control.Tokens, "usd": usd, "asset": asset, "ref": refOf, "hit": control.Hit, "hitOf": hitOf,
+		"costOf": control.CostOf, "pill": outcomePill, "status": statusPill, "logOf": logOf, "verb": verb, "usual": usual,
+		"kind": kindVerb, "member": memberPill,
 	}).ParseFS(templateFiles, "templates/*.html"))
 })
 
@@ -83,8 +84,13 @@ type sheet struct {
 	Said    string // the answer of the last command
 	Failed  bool   // the command failed
 	Live    bool   // the page is kept up to date while it is open
-	Single  bool   // the factory has one repository, so its name is hidden
+	Repos   []string
+	Forge   string // the forge's address; empty if it is unknown
+	At      time.Time
 }
+
+// Single reports whether the factory has one repository, whose name is hidden then.
+func (s *sheet) Single() bool { return len(s.Repos) == 1 }
 
 // Nav returns the navigation's links.
 func (s *sheet) Nav() (list []navigation) {
@@ -105,24 +111,22 @@ type navigation struct {
 // serve shows a page.
 func (s *Site) serve(w http.ResponseWriter, r *http.Request, v *visitor, p page) {
 	query := r.URL.Query()
-	said, failed := s.visitors.consumeNotice(v)
 	b, err := p.show(s, r.Context(), query)
-	status := http.StatusOK
 	if err != nil {
-		status, b = statusOf(err), &board{Title: "Not here"}
-		said, failed = err.Error(), true
+		s.refuse(w, r, v, err)
+		return
 	}
-	sheet := &sheet{
-		board: b, Pages: pages, Path: p.path, Query: query.Encode(), Version: b.version(), Visitor: v, Said: said,
-		Failed: failed, Live: err == nil, Single: s.single(),
-	}
-	send(w, status, "page", sheet)
+	s.sendBoard(w, http.StatusOK, v, p, query, b)
 }
 
-// single reports whether the factory has one repository.
-func (s *Site) single() bool {
-	c := s.Config()
-	return c != nil && len(c.Forge.Repos) == 1
+// sendBoard sends a board in the layout of all pages. A page that could be shown is kept up to date.
+func (s *Site) sendBoard(w http.ResponseWriter, status int, v *visitor, p page, query url.Values, b *board) {
+	said, failed := s.visitors.consumeNotice(v)
+	sheet := &sheet{
+		board: b, Pages: pages, Path: p.path, Query: query.Encode(), Version: b.version(), Visitor: v, Said: said,
+		Failed: failed, Live: status == http.StatusOK, At: time.Now().UTC(), Repos: s.repos(), Forge: s.forgeURL(),
+	}
+	send(w, status, "page", sheet)
 }
 
 // statusOf returns the HTTP status for an error.
@@ -144,7 +148,7 @@ func (s *Site) showSignIn(w http.ResponseWriter, status int, next, why string) {
 
 // send executes a template before it sends anything, so that no page is cut off in the middle.
 func send(w http.ResponseWriter, status int, name string, data any) {
-	text := execute(name, data)
+	text := drawProgress(execute(name, data), time.Now())
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = w.Write(text)
@@ -176,26 +180,30 @@ func at(t time.Time) moment {
 
 // marked matches the times and references in a sentence.
 var marked = regexp.MustCompile(
-	`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)|[\w.-]+/[\w.-]+#\d{1,15}\b`)
+	`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)|(?:[\w.-]+/[\w.-]+)?#\d{1,15}\b`)
 
-// words returns a sentence as HTML, with times and references marked up.
-func words(s string) template.HTML { return markUp(s, true) }
+// words returns a sentence as HTML, with times and full references marked up.
+func words(s string) template.HTML { return wordsIn("", s) }
 
-// heading returns a sentence as HTML without links, for the summary of a collapsible part, which takes the keyboard
-// focus itself.
-func heading(s string) template.HTML { return markUp(s, false) }
-
-func markUp(s string, links bool) template.HTML {
+// wordsIn is words with a repository for references such as #12.
+func wordsIn(repo, s string) template.HTML {
 	var b strings.Builder
 	last := 0
 	for _, span := range marked.FindAllStringIndex(s, -1) {
-		b.WriteString(template.HTMLEscapeString(s[last:span[0]]))
+		before, text := s[last:span[0]], s[span[0]:span[1]]
 		last = span[1]
-		text := s[span[0]:span[1]]
-		if t, err := time.Parse(time.RFC3339, text); err == nil {
+		t, notTime := time.Parse(time.RFC3339, text)
+		preposition := ""
+		for _, word := range []string{"until ", "since ", "at "} {
+			if notTime == nil && strings.HasSuffix(before, word) { // page.js writes "for 3m" over "until 15:04"
+				before, preposition = strings.TrimSuffix(before, word), word
+			}
+		}
+		b.WriteString(template.HTMLEscapeString(before))
+		if notTime == nil {
 			m := at(t)
-			fmt.Fprintf(&b, `<time datetime="%s">%s</time>`, m.Machine, m.Human)
-		} else if ref, err := forge.ParseRef(text, ""); err == nil && links {
+			fmt.Fprintf(&b, `<time datetime="%s" class="in %s">%s%s</time>`, m.Machine, preposition, preposition, m.Human)
+		} else if ref, err := forge.ParseRef(text, repo); err == nil && ref.Repo != "" {
 			l := refOf(ref.Repo, ref.Number)
 			fmt.Fprintf(&b, `<a href="%s"><span class="repo">%s</span>%s</a>`, template.HTMLEscapeString(l.Href),
 				template.HTMLEscapeString(l.Repo), template.HTMLEscapeString(l.Text))
@@ -205,6 +213,29 @@ func markUp(s string, links bool) template.HTML {
 	}
 	b.WriteString(template.HTMLEscapeString(s[last:]))
 	return template.HTML(b.String())
+}
+
+// progress matches a bar that a template drew without its width.
+var progress = regexp.MustCompile(`data-from="(\d+)" data-usual="(\d+)" width="0"`)
+
+// drawProgress gives the bars of progress in a page their widths. They are no part of a row, which would otherwise
+// change with every second.
+func drawProgress(page []byte, now time.Time) []byte {
+	return progress.ReplaceAllFunc(page, func(bar []byte) []byte {
+		m := progress.FindSubmatch(bar)
+		from, _ := strconv.ParseInt(string(m[1]), 10, 64)
+		usual, _ := strconv.ParseInt(string(m[2]), 10, 64)
+		percent, class := 100*(now.Unix()-from)/max(usual, 1), ""
+		if percent > 100 {
+			class = ` class="over"`
+		}
+		return fmt.Appendf(nil, `data-from="%d" data-usual="%d" width="%d"%s`, from, usual, min(max(percent, 1), 100), class)
+	})
+}
+
+// logOf returns the address of the log of an agent's, issue's or pull request's newest session, or of the one session.
+func logOf(of, run string) string {
+	return "/log?" + url.Values{"ref": {of}, "session": {run}}.Encode()
 }
 
 func usd(v float64) string { return "$" + strconv.FormatFloat(v, 'f', 2, 64) }
@@ -219,13 +250,4 @@ func refOf(repo string, number int64) link {
 		return link{Repo: repo}
 	}
 	return link{repo, ref.Short(), "/issue?" + url.Values{"ref": {ref.String()}}.Encode()}
-}
-
-// dict returns a map as data for a nested template.
-func dict(pairs ...any) map[string]any {
-	m := make(map[string]any)
-	for i := 0; i+1 < len(pairs); i += 2 {
-		m[pairs[i].(string)] = pairs[i+1]
-	}
-	return m
 }

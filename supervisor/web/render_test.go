@@ -4,8 +4,11 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
+	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/threads"
 )
 
 // Text from the forge cannot reverse the page's text, nor the browser tab's title, where no markup can isolate it.
@@ -23,44 +26,107 @@ func TestVisible(t *testing.T) {
 	}
 }
 
-// A pause of the whole factory needs a person, and is shown once.
-func TestNeedsResume(t *testing.T) {
+// A pause of the whole factory is shown once, with its way out.
+func TestPausedOnce(t *testing.T) {
+	first := []string{"first start: 2 items wait: disinto resume starts them"}
 	for _, tt := range []struct {
-		d    control.Document
-		want string
+		d            control.Document
+		banner, need string
 	}{
-		{control.Document{Paused: true}, "everything is paused"},
-		{
-			control.Document{Paused: true, Problems: []string{"first start: 2 items wait: disinto resume starts them"}},
-			"first start",
-		},
+		{control.Document{Paused: true}, "Everything is paused", ""},
+		{control.Document{Paused: true, Problems: first}, "", "first start"},
+		{control.Document{}, "", ""},
 	} {
-		sec := needsYou(&tt.d)
-		if len(sec.Rows) != 1 || !strings.Contains(string(sec.Rows[0].HTML), tt.want) {
-			t.Errorf("got %+v, want one row with %q", sec.Rows, tt.want)
+		tt.d.Waiting = new(control.WaitingDocument)
+		for want, sec := range map[string]section{tt.banner: paused(&tt.d), tt.need: needsYou(&tt.d)} {
+			if (len(sec.Rows) > 0) != (want != "") || want != "" && !strings.Contains(string(sec.Rows[0].HTML), want) {
+				t.Errorf("%+v: got %+v, want %q", tt.d, sec.Rows, want)
+			}
 		}
-	}
-	if sec := needsYou(&control.Document{}); len(sec.Rows) > 0 {
-		t.Errorf("healthy factory: got %+v, want no rows", sec.Rows)
 	}
 }
 
-// A service shows why it cannot be used, or else the last line that it printed. Without services there is no table.
+// A service shows why it cannot be used, or else the last line that it printed.
 func TestServices(t *testing.T) {
 	d := control.Document{Services: []control.ServiceDocument{
 		{Name: "gpu", State: "ready", PID: 7, LastLine: "<2 devices>"},
 		{Name: "llama", State: "resting", Why: "llama: exit status 1", LastLine: "no GPU"},
 	}}
-	sec := services(&d)
-	if len(sec.Rows) != 2 {
-		t.Fatalf("got %+v, want 2 rows", sec.Rows)
+	var text strings.Builder
+	for _, r := range system(&d).Rows {
+		text.WriteString(string(r.HTML))
 	}
-	for i, want := range []string{"&lt;2 devices&gt;", "llama: exit status 1"} {
-		if got := string(sec.Rows[i].HTML); !strings.Contains(got, want) || strings.Contains(got, "no GPU") {
+	got := text.String()
+	for _, want := range []string{"&lt;2 devices&gt;", "llama: exit status 1", "resting"} {
+		if !strings.Contains(got, want) || strings.Contains(got, "no GPU") {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
-	if sec := services(new(control.Document)); len(sec.Rows) > 0 || sec.Empty != "" {
-		t.Errorf("without services: got %+v", sec)
+}
+
+// A bar of progress is as wide as the share of the usual time, and changes colour beyond it. The row itself does not
+// change with time.
+func TestProgress(t *testing.T) {
+	x := control.SessionDocument{Kind: "issue", StartedAt: noon, UsualSeconds: 600}
+	html := []byte(render("session", "x", x).HTML)
+	for minutes, want := range map[int]string{
+		0: `width="1"`, 5: `width="50"`, 10: `width="100"`, 11: `width="100" class="over"`,
+	} {
+		if got := string(drawProgress(html, noon.Add(time.Duration(minutes)*time.Minute))); !strings.Contains(got, want) {
+			t.Errorf("after %d minutes: got %s, want %s", minutes, got, want)
+		}
+	}
+}
+
+// Every command in a remedy is a button, once; words without one are shown.
+func TestRemedies(t *testing.T) {
+	for mend, want := range map[string]string{
+		"look at it, then `disinto retry o/r#6`; removing `needs-human` resets nothing": "retry ref=o/r#6",
+		"`disinto approve o/r#7`, or a thumbs-up":                                       "approve ref=o/r#7",
+		"`disinto convoy start o/r#8`":                                                  "convoy-start ref=o/r#8",
+		"`disinto resume`":                                                              "resume name=",
+		"`disinto retry o/r#6` or `disinto retry o/r#6`":                                "retry ref=o/r#6",
+		"remove one dependency of the circle":                                           "",
+	} {
+		var got []string
+		for _, b := range remedies(mend) {
+			got = append(got, b.Command+" "+b.Field+"="+b.Value)
+			if commands[b.Command] == nil {
+				t.Errorf("%s: the button %s has no command", mend, b.Command)
+			}
+		}
+		if strings.Join(got, ", ") != want {
+			t.Errorf("%s: got %v, want %s", mend, got, want)
+		}
+	}
+}
+
+// What a person has to do is in reach of one click for every reason that waits for a person.
+func TestEveryNeedHasAButton(t *testing.T) {
+	for _, doc := range threads.Codes() {
+		r := threads.Reason{Code: doc.Code, Agent: "dev-qwen", Refs: []forge.Ref{{Repo: "o/r", Number: 2}}}
+		if !r.NeedsPerson() {
+			continue
+		}
+		q := control.QueueDocument{
+			Repo: "o/r", Number: 1, Kind: "issue", Code: doc.Code, Why: r.Text(), Mend: r.MendFor("o/r#1"), NeedsPerson: true,
+		}
+		buttons := buttonsFor(&q, "http://forge")
+		if len(buttons) == 0 || buttons[0].Class != "soft" {
+			t.Errorf("%s: got %+v, want the remedy first", doc.Code, buttons)
+		}
+	}
+}
+
+// A time in a sentence is one element with its preposition, so that the script can write the age over both.
+func TestWordsInTime(t *testing.T) {
+	got := string(wordsIn("o/r", "asked at 2026-11-22T12:00:00Z below #7 until 2026-11-22T13:00:00Z"))
+	for _, want := range []string{
+		`asked <time datetime="2026-11-22T12:00:00Z" class="in at ">at 22 Nov 12:00 UTC</time>`, `class="in until ">until 22`,
+		`<a href="/issue?ref=o%2Fr%237">`,
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("got %s, want %s", got, want)
+		}
 	}
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -83,6 +84,10 @@ func (s *Site) Handler() http.Handler {
 		live := func(w http.ResponseWriter, r *http.Request, _ *visitor) { s.stream(w, r, p) }
 		mux.HandleFunc("GET /live"+path, s.requireSignIn(live))
 	}
+	mux.HandleFunc("GET /", s.requireSignIn(func(w http.ResponseWriter, r *http.Request, v *visitor) {
+		s.refuse(w, r, v, control.NotFound("there is no page %s", r.URL.Path))
+	}))
+	mux.HandleFunc("GET /find", s.requireSignIn(s.find))
 	mux.HandleFunc("GET /log", s.requireSignIn(s.log))
 	mux.HandleFunc("POST /do/{command}", s.requireSignIn(s.runCommand))
 	mux.HandleFunc("GET /signin", s.signInPage)

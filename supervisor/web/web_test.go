@@ -18,7 +18,6 @@ import (
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
-	"codeberg.org/johba/disinto/threads/ledger"
 )
 
 const token = "0123456789abcdef"
@@ -35,10 +34,20 @@ type fake struct {
 func (f *fake) Get(_ context.Context, path string, answer any) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	at, _, _ := strings.Cut(path, "?")
+	at, query, _ := strings.Cut(path, "?")
 	known, ok := f.answers[at]
 	if !ok {
 		return control.NotFound("cannot find %s", path)
+	}
+	if d, is := known.(*control.Document); is {
+		values, _ := url.ParseQuery(query)
+		q, err := control.ReadQueueQuery(values)
+		if err != nil {
+			return err
+		}
+		chosen := *d
+		chosen.Choose(q)
+		known = &chosen
 	}
 	text, _ := json.Marshal(known)
 	return json.Unmarshal(text, answer)
@@ -209,11 +218,11 @@ func TestHostileText(t *testing.T) {
 	if strings.Contains(page, "<img") || strings.Contains(page, "alert(1)\"") {
 		t.Errorf("the title became markup:\n%s", page)
 	}
-	if n := strings.Count(page, "&lt;img src=x"); n != 4 || !strings.Contains(page, "(on box2/1f0c&lt;") {
+	if n := strings.Count(page, "&lt;img src=x"); n != 4 || !strings.Contains(page, ">on box2/1f0c&lt;") {
 		t.Errorf("found the escaped markup %d times, want 4:\n%s", n, page)
 	}
 	for _, m := range regexp.MustCompile(`(?:src|href|action)="([^"]*)"`).FindAllStringSubmatch(page, -1) {
-		if !strings.HasPrefix(m[1], "/") && !strings.HasPrefix(m[1], "#") {
+		if !strings.HasPrefix(m[1], "/") && !strings.HasPrefix(m[1], "#") && !strings.HasPrefix(m[1], "http://forge") {
 			t.Errorf("the page links to %s", m[1])
 		}
 	}
@@ -371,7 +380,7 @@ func TestLive(t *testing.T) {
 	v.api.events <- struct{}{}
 	buf := make([]byte, 64<<10)
 	text := ""
-	for !strings.Contains(text, "data:") {
+	for !strings.Contains(text, "changes") {
 		n, err := resp.Body.Read(buf)
 		if text += string(buf[:n]); err != nil {
 			t.Fatalf("got error %v after %q", err, text)
@@ -408,15 +417,122 @@ func (l *live) rendered() bool {
 	return len(l.views) > 0
 }
 
-// The page lists the merges of the last 24 hours and their number.
-func TestMergedToday(t *testing.T) {
+// The totals count what ended today, what is spent and what waits for a person, wherever it is in the queue.
+func TestTotals(t *testing.T) {
 	v := newVisit(t)
 	d := status()
-	d.Merges = []ledger.Merged{{Ref: ledger.Ref{Repo: "o/r", Number: 42}, When: noon}}
+	d.Today = control.TodayDocument{Sessions: 96, Failed: 3, Merged: 31}
+	d.Threads[0].Spent = control.SpentDocument{USD: 12.5, USDPerDay: 80}
+	d.Agents = []control.AgentDocument{{Name: "a", State: control.AgentHeld, Code: threads.NoToken, NeedsPerson: true}}
 	v.api.set("/v1/state", d)
 	v.signIn()
-	if _, page := v.get("/"); !strings.Contains(page, "1 merge in 24 hours") || !strings.Contains(page, "o%2Fr%2342") {
-		t.Errorf("the page does not list the merge:\n%s", page)
+	_, page := v.get("/")
+	for name, want := range map[string]string{
+		"Needs you": "2", "Running": "1 <small>of 2 slots</small>", "Merged today": "31", "Failed today": "3",
+		"Spent today": "$12.50 <small>of $80.00</small>",
+	} {
+		if !strings.Contains(page, `<span class="k">`+name+`</span><span class="v">`+want+"</span>") {
+			t.Errorf("%s is not %s:\n%s", name, want, page)
+		}
+	}
+}
+
+// The queue is filtered by status, repository, agent, kind and text, in pages of 20 to 100, all in the address.
+func TestQueueFilters(t *testing.T) {
+	v := newVisit(t)
+	d := status()
+	d.Queue = nil
+	for i := range int64(150) {
+		q := control.QueueDocument{
+			Repo: "o/r", Number: i + 1, Kind: agents.KindIssue, Title: fmt.Sprint("task ", i+1), Code: threads.NoSlot,
+		}
+		if i%3 == 0 {
+			q.Code, q.Agent = threads.CoolDown, "dev-qwen"
+		}
+		d.Queue = append(d.Queue, q)
+	}
+	d.Unqueued = []control.QueueDocument{{Repo: "o/r", Number: 900, Title: "task of a dream", Code: threads.NotBacklog}}
+	v.api.set("/v1/state", d)
+	v.signIn()
+	for query, want := range map[string]struct {
+		rows  int
+		words string
+	}{
+		"":                                   {20, "1 to 20 of 150"},
+		"?page=8":                            {10, "141 to 150 of 150"},
+		"?rows=100&page=2":                   {50, "101 to 150 of 150"},
+		"?rows=7":                            {20, "1 to 20 of 150"},
+		"?status=backing-off&rows=50":        {50, `aria-current="true">Backing off <b>50</b>`},
+		"?status=backing-off&agent=dev-qwen": {20, `name="status" value="backing-off"`},
+		"?agent=nobody":                      {0, "No open issue or pull request fits."},
+		"?q=DREAM":                           {1, "Not queued <b>1</b>"},
+		"?q=%23149":                          {1, "task 149"},
+		"?status=unlabelled":                 {1, "task of a dream"},
+	} {
+		_, page := v.get("/" + query)
+		_, rows, _ := strings.Cut(page, `<tbody data-rows="queue">`)
+		rows, _, _ = strings.Cut(rows, "</tbody>")
+		if n := strings.Count(rows, "<tr"); n != want.rows || !strings.Contains(page, want.words) {
+			t.Errorf("%s: got %d rows, want %d and %q", query, n, want.rows, want.words)
+		}
+	}
+	if status, page := v.get("/?status=odd"); status != http.StatusBadRequest || !strings.Contains(page, "needs-you") {
+		t.Errorf("an unknown status: got %d, want 400 with the known ones", status)
+	}
+}
+
+// From anywhere, a number leads to its issue, and other words to the list of the open ones.
+func TestFind(t *testing.T) {
+	v := newVisit(t)
+	v.signIn()
+	v.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	for said, want := range map[string]string{
+		"17": "/issue?ref=17", "#17": "/issue?ref=%2317", "o/r#17": "/issue?ref=o%2Fr%2317", " tea pot ": "/?q=tea+pot#queue",
+		"17 teas": "/?q=17+teas#queue",
+	} {
+		req, _ := http.NewRequest(http.MethodGet, v.server.URL+"/find?"+url.Values{"q": {said}}.Encode(), nil)
+		resp, err := v.client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if got := resp.Header.Get("Location"); got != want {
+			t.Errorf("%q leads to %s, want %s", said, got, want)
+		}
+	}
+}
+
+// A new issue is filed and started by the command sling.
+func TestNewIssue(t *testing.T) {
+	v := newVisit(t)
+	v.api.answers["/v1/sling"] = control.SlingReport{Repo: "o/r", Number: 8, Agent: "dev-qwen", Thread: "llama"}
+	v.signIn()
+	_, page := v.get("/")
+	form := url.Values{"title": {"Add a bell"}, "body": {"It rings."}, "secret": {v.secret(page)}, "back": {"/"}}
+	_, page = v.post("/do/new", v.server.URL, form)
+	want := `/v1/sling {"title":"Add a bell","body":"It rings."}`
+	if got := v.api.commands(); got != want || !strings.Contains(page, "dev-qwen is on it") {
+		t.Errorf("got %s, want %s, and the answer on the page:\n%s", got, want, page)
+	}
+}
+
+// Every state that is no page says what it is, and leads on.
+func TestStates(t *testing.T) {
+	v := newVisit(t)
+	v.signIn()
+	for path, want := range map[string]int{
+		"/nothing": http.StatusNotFound, "/issue?ref=9": http.StatusNotFound, "/?rows=20&page=x": http.StatusBadRequest,
+	} {
+		status, page := v.get(path)
+		if status != want || !strings.Contains(page, `action="/find"`) || !strings.Contains(page, `id="trouble"`) {
+			t.Errorf("%s: got %d, want %d and ways on:\n%s", path, status, want, page)
+		}
+	}
+	v.api.set("/v1/state", &control.Document{Forge: control.ForgeDocument{OK: true}, Unqueued: []control.QueueDocument{
+		{Repo: "o/r", Number: 5, Title: "Add a licence", Code: threads.NotBacklog},
+	}})
+	if _, page := v.get("/"); !strings.Contains(page, "Get the first merge") || !strings.Contains(page, "/do/sling") {
+		t.Errorf("an empty factory does not say what to do first:\n%s", page)
 	}
 }
 

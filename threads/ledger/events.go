@@ -35,6 +35,7 @@ type Start struct {
 	Skills   []string  `json:"skills,omitempty"`
 	Pinned   bool      `json:"pinned,omitempty"` // the issue was assigned to this agent: no other could have started it
 	Model    string    `json:"model,omitempty"`  // of the agent; empty where its program chooses
+	Title    string    `json:"title,omitempty"`  // of the item, at most pastWords
 	// NewWriter is set in the open record of an agent that had not written on the chain before the session.
 	NewWriter bool `json:"new_writer,omitempty"`
 	// WriterBefore is set in the open record of an agent that did not write on the chain last: the one that did.

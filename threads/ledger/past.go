@@ -41,6 +41,7 @@ type Recent struct {
 	Agent   string        `json:"agent"`
 	Repo    string        `json:"repo"`
 	Number  int64         `json:"number"`
+	Title   string        `json:"title,omitempty"` // of the item; empty in journals of versions before 0.4
 	Kind    agents.Kind   `json:"kind"`
 	Outcome agents.Result `json:"outcome"`
 	Reason  string        `json:"reason"`
@@ -104,7 +105,8 @@ func (s *State) appendRecent(e *ended) {
 		return
 	}
 	r := Recent{
-		RunID: e.Start.Run, Agent: e.Agent, Repo: e.Item.Ref.Repo, Number: e.Item.Ref.Number, Kind: e.Item.Kind,
+		RunID: e.Start.Run, Agent: e.Agent, Repo: e.Item.Ref.Repo, Number: e.Item.Ref.Number,
+		Title: shortened(e.Start.Title), Kind: e.Item.Kind,
 		Outcome: e.Result, Reason: e.Reason, LastLine: e.LastLine, StartedAt: e.At, EndedAt: e.at,
 	}
 	hash := ""
@@ -158,8 +160,9 @@ func ReadHistory(journal io.Reader) ([]Past, Timeline, error) {
 	return s.Past, s.Timeline, err
 }
 
-// typicalOf is how many of the newest sessions of a kind decide how long its sessions take.
-const typicalOf = 50
+// typicalOf is how many of the newest sessions of a kind decide how long its sessions take, and typicalFrom how many
+// are needed.
+const typicalOf, typicalFrom = 50, 3
 
 // Typical returns the median duration of the newest sessions of each kind. Fewer than three sessions have none.
 func (s *State) Typical() map[agents.Kind]time.Duration {
@@ -171,12 +174,44 @@ func (s *State) Typical() map[agents.Kind]time.Duration {
 	}
 	typical := make(map[agents.Kind]time.Duration)
 	for kind, list := range took {
-		if len(list) >= 3 {
-			slices.Sort(list)
-			typical[kind] = list[len(list)/2]
+		if len(list) >= typicalFrom {
+			typical[kind] = median(list)
 		}
 	}
 	return typical
+}
+
+// Usual returns the median duration of an agent's newest sessions of a kind. With fewer than three it is that of all
+// agents, and 0 if they too have fewer.
+func (s *State) Usual(agent string, kind agents.Kind) time.Duration {
+	var own, all []time.Duration
+	for _, p := range slices.Backward(s.Past) {
+		if p.Kind != kind {
+			continue
+		}
+		if len(all) < typicalOf {
+			all = append(all, p.End.Sub(p.Start))
+		}
+		if p.Agent == agent {
+			own = append(own, p.End.Sub(p.Start))
+		}
+		if len(own) == typicalOf {
+			break
+		}
+	}
+	switch {
+	case len(own) >= typicalFrom:
+		return median(own)
+	case len(all) >= typicalFrom:
+		return median(all)
+	}
+	return 0
+}
+
+// median sorts a list, which must not be empty.
+func median(list []time.Duration) time.Duration {
+	slices.Sort(list)
+	return list[len(list)/2]
 }
 
 // ReadySince returns since when an item could be worked on, as far as the forge shows it, and the skills in its

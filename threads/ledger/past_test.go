@@ -82,6 +82,31 @@ func TestTypical(t *testing.T) {
 	}
 }
 
+// TestUsual checks that an agent's usual time is that of its own sessions, and that of all agents while it has too few.
+func TestUsual(t *testing.T) {
+	var s State
+	session := func(agent string, took time.Duration) {
+		s.appendPast(Past{Agent: agent, Kind: agents.KindIssue, Start: noon, End: noon.Add(took)})
+	}
+	for i := range typicalFrom {
+		session("slow", time.Duration(i+1)*time.Hour)
+	}
+	session("new", time.Minute)
+	for agent, want := range map[string]time.Duration{"slow": 2 * time.Hour, "new": 2 * time.Hour} {
+		if got := s.Usual(agent, agents.KindIssue); got != want {
+			t.Errorf("%s: got %s, want %s", agent, got, want)
+		}
+	}
+	session("new", time.Minute)
+	session("new", time.Minute)
+	if got := s.Usual("new", agents.KindIssue); got != time.Minute {
+		t.Errorf("with three sessions of its own: got %s, want 1m", got)
+	}
+	if got := s.Usual("slow", agents.KindReview); got != 0 {
+		t.Errorf("without a session of the kind: got %s, want 0", got)
+	}
+}
+
 // journalText returns a journal of these records and a torn last line.
 func journalText(t testing.TB, records []Record) []byte {
 	t.Helper()

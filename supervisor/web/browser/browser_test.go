@@ -74,12 +74,28 @@ func (s *said) find(t *testing.T, pattern string) []string {
 }
 
 func newRoom(t *testing.T) *room {
-	chromium, binary := os.Getenv("DISINTO_BROWSER"), os.Getenv("DISINTO_BINARY")
-	if chromium == "" || binary == "" {
-		t.Skip("needs a chromium and a program: make web-test")
+	binary := os.Getenv("DISINTO_BINARY")
+	if binary == "" {
+		t.Skip("needs a program: make web-test")
+	}
+	r := openBrowser(t)
+	out := r.startDemo(binary)
+	m := out.find(t, `the control room[^\n]*: (http://[^/\s]+)/signin#(\S+)`)
+	r.base, r.token = m[1], m[2]
+	tab := r.tab()
+	r.do(tab, chromedp.Navigate(r.base+"/signin#"+r.token), chromedp.WaitReady("main[data-live]"))
+	m = out.find(t, `(?s)Authorization: token (\w+)".*?(http://\S+/api/v1/repos/\S+/issues)`)
+	r.person, r.issues = m[1], m[2]
+	return r
+}
+
+// openBrowser returns a room with a browser and no control room yet.
+func openBrowser(t *testing.T) *room {
+	chromium := os.Getenv("DISINTO_BROWSER")
+	if chromium == "" {
+		t.Skip("needs a chromium: make web-test")
 	}
 	r := &room{T: t, shots: cmp.Or(os.Getenv("DISINTO_SHOTS"), t.TempDir())}
-	out := r.startDemo(binary)
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.NoSandbox,
 		chromedp.WSURLReadTimeout(patience))
 	allocator, end := chromedp.NewExecAllocator(t.Context(), options...)
@@ -87,12 +103,6 @@ func newRoom(t *testing.T) *room {
 	r.browser, end = chromedp.NewContext(allocator)
 	t.Cleanup(end)
 	r.do(r.browser, chromedp.Navigate("about:blank")) // starts the browser
-	m := out.find(t, `the control room[^\n]*: (http://[^/\s]+)/signin#(\S+)`)
-	r.base, r.token = m[1], m[2]
-	tab := r.tab()
-	r.do(tab, chromedp.Navigate(r.base+"/signin#"+r.token), chromedp.WaitReady("main[data-live]"))
-	m = out.find(t, `(?s)Authorization: token (\w+)".*?(http://\S+/api/v1/repos/\S+/issues)`)
-	r.person, r.issues = m[1], m[2]
 	return r
 }
 
@@ -278,20 +288,20 @@ func (r *room) pages(tab context.Context, issue string) {
 	for _, path := range append(ask[[]string](r, tab, links), issue) {
 		for _, width := range []int64{390, 1200} {
 			for _, scheme := range []string{"light", "dark"} {
-				r.look(tab, path, width, scheme)
+				r.look(tab, path, "demo-"+cmp.Or(strings.Trim(strings.Split(path, "?")[0], "/"), "now"), width, scheme)
 			}
 		}
 	}
 	r.do(tab, emulation.ClearDeviceMetricsOverride(), emulation.SetEmulatedMedia())
 }
 
-func (r *room) look(tab context.Context, path string, width int64, scheme string) {
+func (r *room) look(tab context.Context, path, name string, width int64, scheme string) {
 	r.Helper()
 	feature := &emulation.MediaFeature{Name: "prefers-color-scheme", Value: scheme}
 	r.do(tab, emulation.SetDeviceMetricsOverride(width, 900, 1, width < 600),
 		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{feature}),
 		chromedp.Navigate(r.base+path), chromedp.WaitReady("main h1"))
-	name := fmt.Sprintf("%s-%d-%s", cmp.Or(strings.Trim(strings.Split(path, "?")[0], "/"), "now"), width, scheme)
+	name = fmt.Sprintf("%s-%d-%s", name, width, scheme)
 	if wide := ask[int64](r, tab, `document.documentElement.scrollWidth`); wide > width {
 		r.Errorf("%s: got a width of %d pixels, want at most the window's", name, wide)
 	}
@@ -385,6 +395,6 @@ func (r *room) signOut(tab context.Context) {
 	if ask[bool](r, tab, `!!document.querySelector("#slots")`) {
 		r.Error("the page is still shown after the sign-out")
 	}
-	r.look(tab, "/signin", 390, "light")
-	r.look(tab, "/signin", 1200, "dark")
+	r.look(tab, "/signin", "signin", 390, "light")
+	r.look(tab, "/signin", "signin", 1440, "dark")
 }

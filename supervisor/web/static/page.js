@@ -9,28 +9,30 @@ const main = $("#main");
 
 const units = [["d", 86400], ["h", 3600], ["m", 60], ["s", 1]];
 
-// span writes seconds in their two largest units: 3m12s.
+// span writes seconds in their largest unit: 3m.
 function span(seconds) {
-  let text = "", left = Math.max(0, Math.floor(seconds));
-  for (const [unit, size] of units) {
-    const n = Math.floor(left / size);
-    if (n > 0 || unit === "s" && text === "") {
-      const follows = text !== "";
-      text += n + unit;
-      left -= n * size;
-      if (follows) break;
-    } else if (text !== "") break;
-  }
-  return text;
+  const [unit, size] = units.find(([, size]) => seconds >= size) || units[3];
+  return Math.floor(seconds / size) + unit;
 }
 
+let stale = false; // not live: then nothing counts
+
 function countTimes() {
+  if (stale) return;
   const now = Date.now();
   for (const t of document.querySelectorAll("time[datetime]")) {
-    const ago = (now - Date.parse(t.dateTime)) / 1000;
-    const text = ago >= 0 ? span(ago) + " ago" : "in " + span(-ago);
+    const ago = (now - Date.parse(t.dateTime)) / 1000, is = (name) => t.classList.contains(name);
+    let text = ago >= 0 ? span(ago) : "in " + span(-ago);
+    if (is("since") && ago >= 0) text = "for " + text;
+    else if (is("until") && ago < 0) text = "for " + span(-ago);
+    else if (is("in") && ago >= 0) text += " ago";
     if (!t.title) t.title = new Date(t.dateTime).toLocaleString();
     if (t.textContent !== text) t.textContent = text;
+  }
+  for (const bar of document.querySelectorAll("rect[data-usual]")) {
+    const share = 100 * (now / 1000 - bar.dataset.from) / bar.dataset.usual;
+    bar.setAttribute("width", Math.max(1, Math.min(100, share)));
+    bar.classList.toggle("over", share > 100);
   }
 }
 countTimes();
@@ -38,37 +40,73 @@ setInterval(countTimes, 1000);
 
 // --- Live rows -----------------------------------------------------------------------------------------------------
 
-const lamp = $("#live");
-let stream = null;
+const lamp = $("#live"), asOf = $("#as-of");
+const silence = 15000; // the server says every five seconds that the page is current
+let stream = null, heard = Date.now(), again = 0;
+
+const clock = (time) => new Date(time).toISOString().slice(11, 19);
+
+// live says that the page shows what is true now.
+function live() {
+  heard = Date.now();
+  asOf.textContent = clock(heard);
+  lamp.textContent = "Live";
+  setStale(false);
+}
+
+// setStale says in one line that the page is old, stops what counts, and turns its commands off.
+function setStale(is) {
+  if (stale === is) return;
+  stale = is;
+  const since = clock(heard), banner = $("#stale");
+  lamp.textContent = is ? "" : "Live";
+  main.classList.toggle("stale", is);
+  banner.hidden = !is;
+  if (is) $("strong", banner).textContent = `Not connected since ${since}, showing ${since} UTC.`;
+  disable();
+}
+
+// disable turns the buttons that command off or on.
+function disable() {
+  for (const b of document.querySelectorAll("form[method=post] button, button[form=do]")) b.disabled = stale;
+}
 
 function follow() {
   if (!("live" in main.dataset)) return;
   const query = new URLSearchParams(main.dataset.query);
   query.set("v", main.dataset.version);
   stream = new EventSource("/live" + main.dataset.path + "?" + query);
-  stream.onopen = () => { lamp.textContent = "live"; };
   stream.onmessage = (message) => {
     const update = JSON.parse(message.data);
     if (update.stale) return renew();
+    live();
+    if (!update.changes) return;
     update.changes.forEach(apply);
     main.dataset.version = update.v;
     countTimes();
   };
-  stream.onerror = () => {
-    stream.close();
-    lamp.textContent = "not connected, retrying";
-    setTimeout(renew, 3000);
-  };
+  stream.onerror = lose;
 }
+
+// lose marks the page as old and tries to connect again.
+function lose() {
+  if (stream) stream.close();
+  setStale(true);
+  clearTimeout(again);
+  again = setTimeout(renew, 3000);
+}
+
+setInterval(() => { if (stream && !stale && Date.now() - heard > silence) lose(); }, 1000);
 
 // renew fetches the page and replaces the content.
 async function renew() {
   if (stream) stream.close();
+  clearTimeout(again);
   try {
-    const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+    const answer = await fetch(location.href, { headers: { Accept: "text/html" }, signal: AbortSignal.timeout(silence) });
     if (answer.redirected && new URL(answer.url).pathname === "/signin") return location.assign(answer.url);
     const fresh = $("#main", new DOMParser().parseFromString(await answer.text(), "text/html"));
-    if (!fresh) throw new Error("no page");
+    if (!fresh || answer.status >= 500) throw new Error("no page");
     const said = $("#said");
     if (said && said.textContent) $("#said", fresh).replaceWith(said);
     const log = $("#log");
@@ -76,14 +114,17 @@ async function renew() {
     const place = focused();
     main.replaceChildren(...fresh.childNodes);
     for (const name of ["version", "query", "path"]) main.dataset[name] = fresh.dataset[name];
+    stale = true; // the new banner is hidden, and the buttons of the head may be off
+    live();
     countTimes();
     restore(place);
     follow();
   } catch {
-    lamp.textContent = "not connected, retrying";
-    setTimeout(renew, 5000);
+    lose();
   }
 }
+
+addEventListener("click", (e) => { if (e.target.closest("#stale button")) renew(); });
 
 // apply makes one change to a section.
 function apply(change) {
@@ -97,9 +138,8 @@ function apply(change) {
   for (const [id, html] of Object.entries(change.rows || {})) {
     let row = by.get(id);
     if (!row) {
-      row = document.createElement(rows.tagName === "TBODY" ? "tr" : "div");
+      row = document.createElement(rows.tagName === "TBODY" ? "tr" : "li");
       row.dataset.row = id;
-      if (row.tagName === "DIV") row.className = "row";
       by.set(id, row);
       if (!change.order) rows.append(row);
     }
@@ -112,6 +152,7 @@ function apply(change) {
   }
   if (change.order) rows.replaceChildren(...change.order.map((id) => by.get(id)).filter(Boolean));
   restore(place);
+  disable();
 }
 
 // focused returns the place of the focus, and restore sets it again after rows were replaced.
@@ -135,11 +176,10 @@ addEventListener("pagehide", () => stream && stream.close());
 const longest = 500000; // characters that are kept
 
 async function followLog() {
-  const section = $("#log");
-  if (!section) return;
-  const pre = $("pre", section), text = new TextDecoder();
+  const pre = $("pre[data-log]"), text = new TextDecoder();
+  if (!pre) return;
   try {
-    const answer = await fetch(section.dataset.log + "&follow");
+    const answer = await fetch(pre.dataset.log + "&follow");
     const reader = answer.body.getReader();
     for (;;) {
       const { value, done } = await reader.read();
@@ -154,7 +194,7 @@ async function followLog() {
 }
 followLog();
 
-// --- The keyboard, and confirmations -----------------------------------------------------
+// --- The keyboard -----------------------------------------------------
 
 let afterG = false;
 
@@ -168,7 +208,7 @@ addEventListener("keydown", (e) => {
     afterG = true;
   } else if (e.key === "/") {
     e.preventDefault();
-    $("#ref").focus();
+    $("#q").focus();
   } else if (e.key === "j" || e.key === "k") {
     step(e.key === "j" ? 1 : -1);
   }
@@ -183,7 +223,12 @@ function step(by) {
   if (next) next.focus();
 }
 
-addEventListener("submit", (e) => {
-  const sure = e.submitter && e.submitter.dataset.sure;
-  if (sure && !confirm(sure)) e.preventDefault();
-});
+// A menu closes when something else is clicked, and with Escape.
+addEventListener("click", (e) => closeMenus(e.target));
+addEventListener("keydown", (e) => { if (e.key === "Escape") closeMenus(null); });
+
+function closeMenus(except) {
+  for (const menu of document.querySelectorAll("details.menu[open]")) {
+    if (!except || !menu.contains(except)) menu.open = false;
+  }
+}

@@ -1,0 +1,336 @@
+//go:build browser
+
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/supervisor/web"
+	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
+)
+
+// factory is the API of a factory with a fixed state.
+type factory struct {
+	mu     sync.Mutex // guards the fields below
+	state  control.Document
+	deaf   bool     // answers nothing more
+	posted []string // the commands
+}
+
+func (f *factory) Get(_ context.Context, path string, answer any) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.deaf {
+		return control.ErrNoAnswer
+	}
+	at, query, _ := strings.Cut(path, "?")
+	values, _ := url.ParseQuery(query)
+	var known any
+	switch at {
+	case "/v1/state":
+		q, err := control.ReadQueueQuery(values)
+		if err != nil {
+			return err
+		}
+		d := f.state
+		d.Choose(q)
+		known = d
+	case "/v1/show":
+		if strings.Contains(values.Get("ref"), "999") {
+			return control.NotFound("cannot find %s on the forge", values.Get("ref"))
+		}
+		known = life()
+	case "/v1/why":
+		known = why()
+	case "/v1/report":
+		q, _ := control.ReadRecordQuery(values, time.Now())
+		known = control.RecordOf(past(), merges(), q)
+	case "/v1/history":
+		known = control.HistoryDocument{Sessions: documents(past()), Timeline: ledger.Timeline{Merges: merges()}}
+	case "/v1/convoys":
+		known = control.Convoys{}
+	}
+	text, _ := json.Marshal(known)
+	return json.Unmarshal(text, answer)
+}
+
+func (f *factory) Post(_ context.Context, path string, request, answer any) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	text, _ := json.Marshal(request)
+	f.posted = append(f.posted, path+" "+string(text))
+	if r, is := answer.(*control.Report); is {
+		r.Subject = "ada/teashop#398"
+		r.Add("%s", strings.TrimPrefix(path, "/v1/"))
+	}
+	return nil
+}
+
+func (f *factory) Copy(ctx context.Context, path string, w io.Writer) error {
+	if strings.HasPrefix(path, "/v1/log") {
+		_, err := io.WriteString(w, "go test ./...\nok  \tteashop/pay\t1.2s\n")
+		return err
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// set changes the state.
+func (f *factory) set(change func(*factory)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change(f)
+}
+
+func (f *factory) commands() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return strings.Join(f.posted, "; ")
+}
+
+const long = "Let a customer change the delivery address until the parcel is packed, including when the order was " +
+	"split into two parcels, and the Rechtsschutzversicherungsgesellschaften have agreed"
+
+// busy is a factory at work, with everything that a page can show, and rows items that wait.
+func busy(rows int) control.Document {
+	now := time.Now()
+	ago := func(minutes int) time.Time { return now.Add(-time.Duration(minutes) * time.Minute) }
+	d := control.Document{
+		Version: "0.4.0", StartedAt: ago(9000), Sandbox: "Landlock 7, seccomp",
+		Config: control.ConfigDocument{Path: "/etc/disinto/factory.toml", Generation: 1},
+		Forge:  control.ForgeDocument{URL: "http://forge.example.org", OK: true, LastScan: now},
+		Today:  control.TodayDocument{Sessions: 96, Failed: 3, Merged: 31},
+		Disk:   control.DiskDocument{Free: 11 << 30},
+	}
+	usd := map[string]float64{"anthropic": 60, "openai": 20}
+	slots := map[string]int{"anthropic": 4, "openai": 2, "llama": 3}
+	for _, name := range []string{"anthropic", "llama", "openai"} {
+		t := control.ThreadDocument{Name: name, Backend: threads.API, Overlap: true}
+		if name == "llama" {
+			t.Backend, t.Overlap = threads.Local, false
+		}
+		t.Spent = control.SpentDocument{USD: usd[name] / 3, USDPerDay: usd[name]}
+		for i := range slots[name] {
+			t.Slots = append(t.Slots, control.SlotDocument{Index: i, Agents: []string{}})
+		}
+		d.Threads = append(d.Threads, t)
+	}
+	run := func(thread string, slot int, agent string, kind agents.Kind, n int64, title string, minutes, usual int) {
+		for i := range d.Threads {
+			if d.Threads[i].Name == thread {
+				d.Threads[i].Slots[slot].Agents = []string{agent}
+			}
+		}
+		d.Sessions = append(d.Sessions, control.SessionDocument{
+			RunID: agent, Thread: thread, Slot: slot, Agent: agent, Role: "dev", Kind: kind, Repo: "ada/teashop", Number: n,
+			Title: title, State: threads.Running, StartedAt: ago(minutes), UsualSeconds: int64(usual * 60),
+			LastLine: "go test ./recon/... (3 of 11 packages)",
+		})
+	}
+	run("anthropic", 0, "dev-sonnet", agents.KindIssue, 412, "Make the shipping estimate honest about customs", 12, 18)
+	run("anthropic", 1, "review-sonnet", agents.KindReview, 431, "Ask business customers for their VAT number", 2, 4)
+	run("anthropic", 2, "dev-opus", agents.KindRework, 88, "Reconcile partial captures across currencies", 41, 25)
+	run("openai", 0, "dev-codex", agents.KindIssue, 57, long, 7, 14)
+	run("openai", 1, "review-codex", agents.KindReview, 94, "Store amounts as integer cents", 1, 3)
+	run("llama", 0, "dev-qwen", agents.KindIssue, 19, "עמוד התשלום: כיוון הטקסט מימין לשמאל נשבר", 23, 31)
+	run("llama", 1, "dev-kimi", agents.KindIssue, 436, "🧋 Boba toppings: allow more than one per cup 👩‍👩‍👧", 1, 38)
+	d.Agents = roster(&d, ago)
+	wait := func(n int64, kind agents.Kind, title string, r threads.Reason, minutes int) {
+		d.Queue = append(d.Queue, control.QueueDocument{
+			Repo: "ada/teashop", Number: n, Kind: kind, Title: title, Priority: 5, Code: r.Code, Why: r.Text(), Agent: r.Agent,
+			Since: ago(minutes), Mend: r.MendFor(fmt.Sprintf("ada/teashop#%d", n)), NeedsPerson: r.NeedsPerson(),
+		})
+	}
+	wait(398, agents.KindIssue, "Stop double charges when the payment page is reloaded",
+		threads.Reason{Code: threads.TooManyRounds, Note: "CI failed", Count: 3}, 1080)
+	wait(405, agents.KindIssue, "Sell gift cards", threads.Reason{
+		Code: threads.NeedsAnswer, Agent: "dev-sonnet-2", Person: "ada", Until: ago(180),
+		Note: "Which tax rate applies when the card is sold?",
+	}, 180)
+	wait(93, agents.KindIssue, "Split the journal into monthly partitions",
+		threads.Reason{Code: threads.PlanWaits, Agent: "architect-opus", Until: ago(60)}, 60)
+	wait(309, agents.KindIssue, "Take the stock from the ledger", threads.Reason{Code: threads.BlocksItself}, 5760)
+	for i := len(d.Queue); i < rows; i++ {
+		title, r := "Keep the basket when the session expires", threads.Reason{Code: threads.NoSlot, Thread: "anthropic"}
+		switch i % 6 {
+		case 2:
+			title, r = long, threads.Reason{Code: threads.CIPending}
+		case 3:
+			title, r = strings.Repeat("A", 120), threads.Reason{Code: threads.CoolDown, Until: now.Add(time.Hour)}
+		case 4:
+			title, r = "Export the address book as vCard", threads.Reason{Code: threads.AssignedHuman, Note: "ada"}
+		case 5:
+			title, r = "🚀 Launch the loyalty card 💳🎉", threads.Reason{Code: threads.Paused, Agent: "gardener"}
+		}
+		wait(int64(500+i), agents.KindIssue, title, r, i)
+	}
+	for i := range int64(8) {
+		outcome := []agents.Result{agents.Done, agents.TimedOut, agents.Question, agents.Limited}[i%4]
+		d.Recent = append(d.Recent, control.RecentDocument{
+			RunID: fmt.Sprint("r", i), Agent: "dev-qwen", Repo: "ada/teashop", Number: 400 + i, Kind: agents.KindIssue,
+			Title: "Translate the checkout to Portuguese", Outcome: outcome, Reason: "opened #18", Log: "x",
+			StartedAt: ago(int(i)*9 + 20), EndedAt: ago(int(i)*9 + 2),
+		})
+	}
+	return d
+}
+
+// roster has the agents that run, one that is idle, one that a person paused, and one whose token is rejected.
+func roster(d *control.Document, ago func(int) time.Time) (list []control.AgentDocument) {
+	for i := range d.Sessions {
+		list = append(list, control.AgentDocument{
+			Name: d.Sessions[i].Agent, Role: "dev", Thread: d.Sessions[i].Thread, Model: "sonnet-4.5",
+			State: control.AgentWorking,
+			Spent: control.SpentDocument{USD: 6.08, USDPerDay: 12},
+		})
+	}
+	held := threads.Reason{Code: threads.TokenRejected, Agent: "docs-qwen", Note: "the forge says 401"}
+	return append(list,
+		control.AgentDocument{
+			Name: "docs-qwen", Role: "docs", Thread: "llama", State: control.AgentHeld, Code: held.Code,
+			Why: held.Text(), NeedsPerson: true,
+		},
+		control.AgentDocument{
+			Name: "gardener", Role: "gardener", Thread: "llama", State: control.AgentHeld,
+			Code: threads.Paused, Why: "gardener is paused", Paused: true,
+		},
+		control.AgentDocument{
+			Name: "review-opus", Role: "review", Thread: "anthropic", State: control.AgentIdle,
+			IdleSince: ago(30),
+		},
+	)
+}
+
+func past() (list []ledger.Past) {
+	for i := range 60 {
+		at := time.Now().Add(-time.Duration(60-i) * 11 * time.Hour)
+		agent := []string{"dev-sonnet", "dev-opus", "review-codex"}[i%3]
+		ref := ledger.Ref{Repo: "ada/teashop", Number: int64(300 + i)}
+		list = append(list, ledger.Past{
+			Agent: agent, Kind: agents.KindIssue, Ref: ref, Chain: ref, Thread: "anthropic", Slot: i % 4,
+			Start: at.Add(-18 * time.Minute), End: at, Outcome: agents.Done, Model: "sonnet-4.5", Run: fmt.Sprint("p", i),
+			Usage: &agents.Usage{InputTokens: 60000, OutputTokens: 4000, CostUSD: 0.5 + float64(i%7)},
+		})
+	}
+	return list
+}
+
+func merges() (list []ledger.Merged) {
+	for _, p := range past() {
+		list = append(list, ledger.Merged{Ref: p.Ref, Chain: p.Chain, When: p.End})
+	}
+	return list
+}
+
+func documents(list []ledger.Past) (docs []control.PastDocument) {
+	for _, p := range list {
+		docs = append(docs, control.PastDocument{Past: p, Log: "x"})
+	}
+	return docs
+}
+
+func life() *control.ItemDocument {
+	at := time.Now().Add(-time.Hour)
+	return &control.ItemDocument{
+		Repo: "ada/teashop", Number: 398, Kind: "issue", Title: "Stop double charges when the payment page is reloaded",
+		Author: "ada", Labels: []string{"backlog", "skill/ts"}, State: control.StateOpen, FiledAt: at.Add(-48 * time.Hour),
+		Verdict: "waits: CI failed 3 times, needs a person", Mend: "look at it, then `disinto retry ada/teashop#398`",
+		Pulls: []control.PullDocument{{
+			Number: 427, Author: "dev-sonnet", Head: "fix/issue-398", State: control.StateOpen, OpenedAt: at.Add(-time.Hour),
+			Reviews: []control.ReviewDocument{
+				{Author: "review-opus", Verdict: "changes", At: at.Add(-30 * time.Minute), Words: "Please test the reload."},
+				{Author: "review-opus", Verdict: "approved", At: at, Words: "Correct, and small."},
+			},
+		}},
+		Sessions: documents(past()[:4]),
+		DependsOn: []threads.Member{
+			{Repo: "ada/teashop", Number: 361, Title: "Record each charge", State: threads.MemberDone},
+		},
+		Blocks: []threads.Member{{Repo: "ada/teashop", Number: 417, Title: long, State: threads.MemberBlocked}},
+	}
+}
+
+func why() *threads.Explanation {
+	return &threads.Explanation{
+		Repo: "ada/teashop", Number: 398, Code: threads.TooManyRounds,
+		Steps: []threads.Step{{Rule: "open", OK: true}, {Rule: "labelled backlog", OK: true}, {
+			Rule: "rounds left", Why: "CI failed 3 times, needs a person",
+		}},
+	}
+}
+
+// states serves a control room of a fixed factory to a browser.
+type states struct {
+	*room
+	factory *factory
+	server  *httptest.Server
+}
+
+func newStates(t *testing.T) *states {
+	const token = "0123456789abcdef"
+	cfg := &threads.Config{Factory: threads.Factory{ListenToken: token}}
+	cfg.Forge.Repos, cfg.Forge.URL = []string{"ada/teashop"}, "http://forge.example.org"
+	f := &factory{state: busy(40)}
+	site := &web.Site{API: f, Config: func() *threads.Config { return cfg }}
+	server := httptest.NewServer(site.Handler())
+	r := openBrowser(t)
+	t.Cleanup(server.Close)
+	t.Cleanup(server.CloseClientConnections)
+	r.base, r.token = server.URL, token
+	return &states{r, f, server}
+}
+
+// A page of every state, at three widths, light and dark.
+func TestStates(t *testing.T) {
+	s := newStates(t)
+	tab := s.tab()
+	s.do(tab, chromedp.Navigate(s.base+"/signin#"+s.token), chromedp.WaitReady("main[data-live]"))
+	for _, state := range []struct {
+		name, path string
+		change     func(*factory)
+	}{
+		{"now", "/", nil},
+		{"issue", "/issue?ref=398", nil},
+		{"timeline", "/timeline?range=24h", nil},
+		{"agents", "/agents", nil},
+		{"money", "/money", nil},
+		{"not-found", "/issue?ref=999", nil},
+		{"filtered", "/?status=blocked&q=nothing", nil},
+		{"many", "/?rows=100", func(f *factory) { f.state = busy(200) }},
+		{"paused", "/", func(f *factory) { f.state.Paused, f.state.PausedAt = true, time.Now().Add(-time.Hour) }},
+		{"mistake", "/", func(f *factory) { f.state.Config.Error = "/etc/disinto/factory.toml:7: no such key: max_tokenz" }},
+		{"empty", "/", func(f *factory) {
+			d := busy(0)
+			f.state = control.Document{Forge: d.Forge, Config: d.Config, Threads: d.Threads, Agents: d.Agents[:2]}
+			for i := range f.state.Threads {
+				f.state.Threads[i].Slots = []control.SlotDocument{{Agents: []string{}}}
+			}
+		}},
+	} {
+		if state.change != nil {
+			s.factory.set(state.change)
+		}
+		t.Run(state.name, func(t *testing.T) {
+			r := s.with(t)
+			for _, width := range []int64{390, 820, 1440} {
+				for _, scheme := range []string{"light", "dark"} {
+					r.look(tab, state.path, state.name, width, scheme)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,162 @@
+package web
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// button runs a command, or leads to the place where a person can act.
+type button struct {
+	Label   string
+	Class   string // soft for the remedy
+	Command string // of commands; empty for a link
+	Field   string // ref or name
+	Value   string
+	Href    string
+}
+
+// remedy matches the commands in a remedy, such as `disinto retry o/r#6`.
+var remedy = regexp.MustCompile("`disinto (retry|approve|release|resume|convoy start)(?: ([^`]+))?`")
+
+// remedies returns the buttons for the commands in a remedy. The words of a code are the only place that knows what
+// helps, so a new code has its button at once.
+func remedies(mend string) (list []button) {
+	for _, m := range remedy.FindAllStringSubmatch(mend, -1) {
+		b := button{Command: strings.ReplaceAll(m[1], " ", "-"), Class: "soft", Field: "ref", Value: m[2]}
+		switch b.Label = strings.ToUpper(m[1][:1]) + m[1][1:]; b.Command {
+		case "resume":
+			b.Field = "name"
+		case "approve":
+			b.Label = "Approve plan"
+		case "convoy-start":
+			b.Label = "Start the convoy"
+		}
+		if !slices.ContainsFunc(list, func(x button) bool { return x.Command == b.Command && x.Value == b.Value }) {
+			list = append(list, b)
+		}
+	}
+	return list
+}
+
+// buttonsFor returns what a person can do about an item: the remedy first, then its page on the forge.
+func buttonsFor(q *control.QueueDocument, forgeURL string) []button {
+	list := remedies(q.Mend)
+	if forgeURL == "" || q.Number == 0 {
+		return list
+	}
+	page := button{Label: "Open", Href: itemPage(forgeURL, q.Repo, q.Number)}
+	switch q.Code {
+	case threads.NeedsAnswer:
+		page.Label, page.Class, page.Href = "Answer", "soft", page.Href+"#comment-form"
+		goOn := button{Label: "Go on without", Command: "retry", Field: "ref", Value: refText(q)}
+		return []button{page, goOn}
+	case threads.PlanWaits:
+		page.Label = "Read the plan"
+	case threads.PeopleReview, threads.Uninvited, threads.Unasked, threads.TooBigToReview, threads.MergeManual:
+		page.Label = "Open PR"
+	}
+	if len(list) == 0 {
+		page.Class = "soft"
+	}
+	return append(list, page)
+}
+
+// itemPage returns the address of an issue or pull request on the forge, which redirects from one to the other.
+func itemPage(forgeURL, repo string, number int64) string {
+	return fmt.Sprintf("%s/%s/issues/%d", strings.TrimSuffix(forgeURL, "/"), repo, number)
+}
+
+func refText(q *control.QueueDocument) string {
+	return forge.Ref{Repo: q.Repo, Number: q.Number}.String()
+}
+
+// need is one thing that waits for a person.
+type need struct {
+	Pill    pill
+	Since   time.Time // zero if unknown
+	About   link
+	Title   string
+	Repo    string // of references in Text
+	Text    string
+	Mend    string // what to do by hand, where no button does it
+	Buttons []button
+	Renew   string // the agent whose token has to be renewed
+}
+
+// needsYou shows the faults of the factory, the agents that cannot start anything, and the items that wait for a
+// person, oldest first. What is said once is enough: a pause has the banner.
+func needsYou(d *control.Document) section {
+	sec := section{ID: "needs", Title: "Needs you", Class: "needs panel"}
+	add := func(id string, n need) { sec.Rows = append(sec.Rows, render("need", id, n)) }
+	for i, fault := range d.Faults() {
+		add("fault-"+strconv.Itoa(i), need{Pill: faultPill(d, fault), Text: fault, Buttons: remedies(fault)})
+	}
+	for i := range d.Agents {
+		a := &d.Agents[i]
+		if a.State != control.AgentHeld || !a.NeedsPerson {
+			continue
+		}
+		n := need{Pill: needPill(a.Code), Title: a.Name + " cannot start", Text: a.Why}
+		n.About = link{Text: a.Name, Href: "/agents#" + a.Name}
+		if a.Code == threads.TokenRejected || a.Code == threads.NoToken {
+			n.Renew = a.Name
+		}
+		add("agent-"+a.Name, n)
+	}
+	if d.Waiting == nil {
+		return sec
+	}
+	for i := range d.Waiting.Needs {
+		q := &d.Waiting.Needs[i]
+		n := need{
+			Pill: itemPill(q), Since: q.Since, About: refOf(q.Repo, q.Number), Title: q.Title, Repo: q.Repo, Text: q.Why,
+			Buttons: buttonsFor(q, d.Forge.URL),
+		}
+		if len(remedies(q.Mend)) == 0 && q.Code != threads.NeedsAnswer {
+			n.Mend = q.Mend
+		}
+		add(itemID(q), n)
+	}
+	if more := d.Waiting.NeedYou - len(d.Waiting.Needs); more > 0 {
+		add("more", need{Text: fmt.Sprintf("and %d more", more), Buttons: []button{
+			{Label: "Show all", Href: "/?status=" + string(control.NeedsYou) + "#queue"},
+		}})
+	}
+	sec.Note = strconv.Itoa(len(d.Faults()) + d.Waiting.NeedYou + heldAgents(d))
+	return sec
+}
+
+// faultPill names the part of the factory that a fault is about.
+func faultPill(d *control.Document, fault string) pill {
+	switch {
+	case d.Config.Error != "" && strings.Contains(fault, d.Config.Path):
+		return pill{"bad", "Configuration"}
+	case fault == d.Forge.Error:
+		return pill{"bad", "Forge"}
+	case strings.Contains(fault, "`disinto resume`"), strings.Contains(fault, "disinto resume"):
+		return statusPills[control.Paused]
+	}
+	return pill{"bad", "Factory"}
+}
+
+// heldAgents counts the agents that wait for a person.
+func heldAgents(d *control.Document) (n int) {
+	for i := range d.Agents {
+		if d.Agents[i].State == control.AgentHeld && d.Agents[i].NeedsPerson {
+			n++
+		}
+	}
+	return n
+}
+
+func itemID(q *control.QueueDocument) string {
+	return fmt.Sprintf("%s-%s-%d", q.Kind, q.Repo, q.Number)
+}

@@ -1,0 +1,175 @@
+package web
+
+import (
+	"fmt"
+	"html/template"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/supervisor/control"
+)
+
+// filter chooses the items of the queue that a page shows. It is the query of the page and of GET /v1/state.
+type filter struct{ url.Values }
+
+// filterNames are the parameters of a filter.
+var filterNames = []string{"status", "repo", "agent", "kind", "q", "rows", "page"}
+
+// filterOf returns the filter in a page's query, without what is not one.
+func filterOf(query url.Values) filter {
+	f := filter{url.Values{"rows": {pageRows[0]}}}
+	for _, name := range filterNames {
+		if said := query.Get(name); said != "" && (name != "rows" || slices.Contains(pageRows, said)) {
+			f.Set(name, said)
+		}
+	}
+	return f
+}
+
+// with returns the address of the page with another value of one parameter, from its first page on.
+func (f filter) with(name, value string) string {
+	other := url.Values{}
+	for _, known := range filterNames {
+		said := f.Get(known)
+		if known == name {
+			said = value
+		} else if known == "page" {
+			said = ""
+		}
+		if said != "" && (known != "rows" || said != pageRows[0]) {
+			other.Set(known, said)
+		}
+	}
+	if len(other) == 0 {
+		return "/#queue"
+	}
+	return "/?" + other.Encode() + "#queue"
+}
+
+// narrow reports whether the filter leaves items out.
+func (f filter) narrow() bool {
+	return f.Get("status")+f.Get("repo")+f.Get("agent")+f.Get("kind")+f.Get("q") != ""
+}
+
+// chip is a link to the items of one status.
+type chip struct {
+	Text, Href string
+	Count      int
+	Here       bool
+}
+
+// chips shows how many items have each status, and the form with the other filters.
+func (f filter) chips(d *control.Document, repos []string) section {
+	w := d.Waiting
+	sec := section{ID: "filters", Title: "Queue", Note: "in the order it starts", Class: "chips", Place: left}
+	if w.Queue+w.Unqueued == 0 {
+		return section{ID: "filters", Place: left}
+	}
+	add := func(status control.Status, text string, n int) {
+		here := f.Get("status") == string(status)
+		if n > 0 || here {
+			c := chip{text, f.with("status", string(status)), n, here}
+			sec.Rows = append(sec.Rows, render("chip", "chip-"+string(status), c))
+		}
+	}
+	all := 0
+	for status, n := range w.Statuses {
+		if f.Get("q") != "" || status != control.Running && status != control.Unlabelled {
+			all += n
+		}
+	}
+	add("", "All", all)
+	for _, status := range control.Statuses {
+		if status != control.Running || f.Get("q") != "" {
+			add(status, statusPills[status].Text, w.Statuses[status])
+		}
+	}
+	sec.Bar = f.form(d, repos)
+	return sec
+}
+
+// form is the form with the filters other than the status.
+func (f filter) form(d *control.Document, repos []string) template.HTML {
+	var names []string
+	for i := range d.Agents {
+		names = append(names, d.Agents[i].Name)
+	}
+	kinds := []string{
+		string(agents.KindIssue), string(agents.KindReview), string(agents.KindRework), "merge",
+		string(agents.KindSchedule),
+	}
+	choices := []choice{
+		{"repo", "Repository", "All repositories", repos, f.Get("repo")},
+		{"agent", "Agent", "All agents", names, f.Get("agent")},
+		{"kind", "Kind", "All kinds", kinds, f.Get("kind")},
+		{"rows", "Rows", "", pageRows, f.Get("rows")},
+	}
+	if len(repos) < 2 {
+		choices = choices[1:]
+	}
+	return template.HTML(execute("filters", map[string]any{
+		"Text": f.Get("q"), "Status": f.Get("status"), "Choices": choices,
+	}))
+}
+
+// choice is a select of a form.
+type choice struct {
+	Name, Label, All string
+	Options          []string
+	Chosen           string
+}
+
+// waits is an item of the queue. The start counts from the time of the forecast, so that the row changes only with the
+// next one.
+type waits struct {
+	*control.QueueDocument
+	Pill pill
+	Text string
+}
+
+// queue shows the items, each with its reason.
+func (f filter) queue(d *control.Document) section {
+	sec := section{
+		ID: "queue", Head: columns("Title", "Status", "Reason", "Waiting#"), Place: left,
+	}
+	switch {
+	case f.narrow():
+		sec.Empty = emptyWith("No open issue or pull request fits.", "/#queue", "Show all")
+	case d.Waiting.Queue+d.Waiting.Unqueued > 0:
+		sec.Empty = emptyWith("Nothing waits: agents take open issues labelled backlog.", "/?status=unlabelled#queue",
+			"Show the others")
+	}
+	for i := range d.Queue {
+		w := waits{QueueDocument: &d.Queue[i], Pill: itemPill(&d.Queue[i])}
+		w.Text = strings.TrimPrefix(w.Why, "blocked ")
+		if e := d.Forecast.Find(w.Repo, w.Number); e != nil && w.Status() == control.Queued && !e.Start.Low.IsZero() {
+			w.Text += ", starts " + e.Start.Words(d.Forecast.At)
+		}
+		sec.Rows = append(sec.Rows, render("waits", itemID(w.QueueDocument), w))
+	}
+	return sec
+}
+
+// pager says which items of how many the page shows, and links to its neighbours.
+func (f filter) pager(d *control.Document) section {
+	sec := section{ID: "pager", Class: "pager panel", Place: left}
+	page, _ := strconv.Atoi(f.Get("page"))
+	rows, _ := strconv.Atoi(f.Get("rows"))
+	page = max(page, 1)
+	first := (page - 1) * rows
+	if d.Waiting.Fits <= rows && page == 1 {
+		return sec
+	}
+	p := map[string]string{"Text": fmt.Sprintf("%d to %d of %d", first+1, first+len(d.Queue), d.Waiting.Fits)}
+	if page > 1 {
+		p["Before"] = f.with("page", strconv.Itoa(page-1))
+	}
+	if first+len(d.Queue) < d.Waiting.Fits {
+		p["After"] = f.with("page", strconv.Itoa(page+1))
+	}
+	sec.Rows = []row{render("pager", "pager", p)}
+	return sec
+}
