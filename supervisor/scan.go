@@ -144,6 +144,9 @@ func (s *scanner) scanOnce(ctx context.Context, client Forge) {
 		}
 	}
 	facts, err = client.Scan(limited)
+	if errors.Is(err, forge.ErrNotFound) || errors.Is(err, forge.ErrForbidden) {
+		s.scans.setPrepared(false) // a repository made anew has no labels, and may not have our account
+	}
 }
 
 // prepare creates the labels that the supervisor needs and checks the token's rights. It returns an error only if the

@@ -128,7 +128,7 @@ func unusable(in *gitea.Repository, name, login string) error {
 		return switchedOff(name, "issues")
 	case !in.HasPullRequests:
 		return switchedOff(name, "pull requests")
-	case in.Permissions == nil || !in.Permissions.Push:
+	case !writes(in):
 		return fmt.Errorf("cannot write to %s: %s may only read it; make it a collaborator with write access", name, login)
 	}
 	return nil

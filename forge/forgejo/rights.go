@@ -39,9 +39,9 @@ func (c *Client) MayWork(ctx context.Context, token, repo string) error {
 		return denial{"its token may not read " + repo + remedy, forge.ErrForbidden}
 	case err != nil:
 		return fmt.Errorf("cannot tell what its token may do in %s: %w", repo, err)
-	case offOf(in, repo) != "":
+	case offOf(in, repo) != "" && (writes(in) || !in.Empty): // one made anew lacks the accounts, too
 		return c.noteOff(repo, offOf(in, repo))
-	case in.Permissions == nil || !in.Permissions.Push:
+	case !writes(in):
 		return denial{"its account may only read " + repo + "; make it a collaborator with write access", forge.ErrNoAccess}
 	}
 	var lacks []string
@@ -61,6 +61,8 @@ func (c *Client) MayWork(ctx context.Context, token, repo string) error {
 	}
 	return nil
 }
+
+func writes(in *gitea.Repository) bool { return in.Permissions != nil && in.Permissions.Push }
 
 // probeLabel tries to change a label that cannot exist. The forge answers 404 if the token has write access to issues.
 func (c *connection) probeLabel(ctx context.Context, repo string, _ *gitea.Repository) error {

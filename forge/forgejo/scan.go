@@ -72,6 +72,9 @@ func (c *Client) scanRepo(ctx context.Context, r *repo) error {
 	if err != nil {
 		if !isOutage(err) {
 			r.pause.fail(time.Now(), err)
+			c.mu.Lock()
+			r.moved, r.fullAt = true, time.Time{} // it may be deleted, and made anew under its name
+			c.mu.Unlock()
 		}
 		return fmt.Errorf("%s: %w", r.name, err)
 	}

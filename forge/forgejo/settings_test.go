@@ -47,6 +47,43 @@ func TestRenamedElsewhere(t *testing.T) {
 	})
 }
 
+// TestMadeAnew: a repository that was deleted is a failed scan, and one made anew under its name is seen to be empty, and
+// that our accounts have no access to it. Its issues are no longer the old ones.
+func TestMadeAnew(t *testing.T) {
+	onEach(t, func(w *world) {
+		c := w.client(func(o *Options) { o.Token = w.tokens[w.owner] })
+		w.file("one", "", "backlog")
+		w.scan(c)
+		owner, name := owner(w.repo)
+		_, err := w.as(w.owner).DeleteRepo(owner, name)
+		w.must(err)
+		if _, err := c.Scan(w.Context()); !errors.Is(err, forge.ErrNotFound) {
+			w.Errorf("deleted: the scan got %v", err)
+		}
+		_, _, err = w.as(w.owner).CreateRepo(gitea.CreateRepoOption{Name: name})
+		w.must(err)
+		until := func(what string, seen func(f *forge.Facts, r forge.Repo) bool) {
+			w.Helper()
+			for range 60 { // after a failed scan the next one waits
+				f, _ := c.Scan(w.Context())
+				if r, _ := f.Repo(w.repo); seen(&f, r) {
+					return
+				}
+				time.Sleep(time.Second)
+			}
+			w.Errorf("no scan sees %s", what)
+		}
+		until("that it is empty", func(_ *forge.Facts, r forge.Repo) bool { return strings.Contains(r.Off, "is empty") })
+		if err := c.MayWork(w.Context(), w.tokens[w.dev], w.repo); !errors.Is(err, forge.ErrNoAccess) {
+			w.Errorf("an account without access: got %v", err)
+		}
+		w.commitAs(w.owner, "main", "", "a.txt", "a")
+		until("the first commit", func(f *forge.Facts, r forge.Repo) bool {
+			return r.Off == "" && !r.AsOf.IsZero() && len(f.Issues) == 0
+		})
+	})
+}
+
 // TestSettingsChange: a repository that was archived, or whose default branch has another name, shows within five
 // minutes; a claim, and a pull request to the new branch, show it at once.
 func TestSettingsChange(t *testing.T) {

@@ -354,3 +354,35 @@ func TestLostRace(t *testing.T) {
 		w.Check()
 	})
 }
+
+// A repository that is deleted and made anew has no labels, and perhaps not our account: the forge is prepared again.
+func TestPreparedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		prepared := 0
+		deleted := time.Now().Add(10 * time.Minute)
+		w.Forge.Fail(func(_ context.Context, call string) error {
+			since := time.Since(deleted)
+			switch {
+			case call == "prepare":
+				prepared++
+				if since > 0 && since < 20*time.Minute {
+					return fmt.Errorf("cannot write to o/r: %w", forge.ErrForbidden)
+				}
+			case call == "scan" && since > 0 && since < 10*time.Minute:
+				return fmt.Errorf("o/r: %w", forge.ErrNotFound)
+			}
+			return nil
+		})
+		l := w.Start()
+		time.Sleep(25 * time.Minute)
+		if got := l.Document().Forge.Error; prepared < 2 || !strings.Contains(got, "cannot write to o/r") {
+			t.Errorf("prepared %d times; the forge's error is %q", prepared, got)
+		}
+		time.Sleep(10 * time.Minute)
+		if got := l.Document().Forge.Error; got != "" {
+			t.Errorf("afterwards the forge's error is %q", got)
+		}
+		l.Stop()
+	})
+}
