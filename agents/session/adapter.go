@@ -36,13 +36,13 @@ type call struct {
 	environ []string
 }
 
-// usageFileReader is an adapter for a CLI that reports its usage in a file while it runs, and in its events only at the
-// end. Its methods are pure.
-type usageFileReader interface {
-	// usageFile returns a glob pattern for the file of a conversation.
-	usageFile(environ []string, session string) string
-	// usageLine decodes a line of that file with the usage of the whole conversation. ok is false for other lines.
-	usageLine(line []byte) (u agents.Usage, ok bool)
+// diarist is an adapter for a CLI whose own record of a conversation says more than its events: codex reports its usage
+// there while it runs, and qwen the answer after which it waits. Its methods are pure.
+type diarist interface {
+	// diary returns a glob pattern for the record; empty while it says nothing more.
+	diary(environ []string, r *report) string
+	// readDiary adds a line of the record to the report. before is the usage of the conversation before the run.
+	readDiary(line []byte, r *report, before agents.Usage)
 }
 
 // adapters has an entry for each of agents.CLIs, added by that adapter's file.

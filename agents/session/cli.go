@@ -172,7 +172,7 @@ func (r *run) eventWriter(
 	quiet := r.listen(ctx, cancel, c.probe())
 	end := func() {
 		quiet.timer.Stop()
-		m.readUsageFile() // a CLI that died has written its last usage there
+		m.readDiary() // a CLI that died has written its last usage there
 	}
 	return &lines{stop: end, each: func(line []byte) {
 		said.add(r.cli, line, r.Now())

@@ -85,12 +85,19 @@ func (u *codexUsage) usage() agents.Usage {
 	return usageOf(without(u.Input, u.Cached), u.Cached, u.Output)
 }
 
-// usageFile matches codex's own record of a conversation, which grows with each answer of the model.
-func (codex) usageFile(environ []string, session string) string {
+// diary matches codex's own record of a conversation, which grows with each answer of the model.
+func (codex) diary(environ []string, r *report) string {
 	home := cmp.Or(agents.Getenv(environ, "CODEX_HOME"), filepath.Join(agents.Getenv(environ, "HOME"), ".codex"))
-	return filepath.Join(home, "sessions", "*", "*", "*", "rollout-*-"+session+".jsonl")
+	return filepath.Join(home, "sessions", "*", "*", "*", "rollout-*-"+r.Session+".jsonl")
 }
 
+func (c codex) readDiary(line []byte, r *report, before agents.Usage) {
+	if u, ok := c.usageLine(line); ok {
+		r.Running = r.Running.Max(u.Less(before))
+	}
+}
+
+// usageLine decodes a line with the usage of the whole conversation. ok is false for other lines.
 func (codex) usageLine(line []byte) (agents.Usage, bool) {
 	if !bytes.Contains(line, []byte(`"token_count"`)) {
 		return agents.Usage{}, false

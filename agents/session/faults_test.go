@@ -30,7 +30,6 @@ type fault struct {
 // The results of faults that say nothing about the item, and of those that do.
 var (
 	isDown     = []agents.Result{agents.BackendDown}
-	isBusy     = []agents.Result{agents.BackendDown, agents.Limited} // qwen waits for a minute, as after a limit
 	isNobody   = []agents.Result{agents.BackendDown, agents.Unanswered}
 	isAccount  = []agents.Result{agents.Unanswered}
 	isLimited  = []agents.Result{agents.Limited}
@@ -58,7 +57,7 @@ var faults = []fault{
 	{name: "server error", turn: status(500, "api_error", "Internal server error"), want: isDown},
 	{name: "server error later", late: true, turn: status(500, "api_error", "Internal server error"), want: isDown},
 	{name: "bad gateway", turn: status(502, "api_error", "Bad gateway"), want: isDown},
-	{name: "unavailable", turn: status(503, "api_error", "Loading model"), want: isBusy},
+	{name: "unavailable", turn: status(503, "api_error", "Loading model"), want: isDown},
 	{name: "overloaded", turn: status(529, "overloaded_error", "Overloaded"), want: isDown},
 	{name: "cut", turn: fakemodel.Turn{Text: "This never ends.", Cut: true}, want: isNobody},
 	{name: "reset", raw: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, want: isNobody},

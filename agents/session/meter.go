@@ -13,16 +13,16 @@ import (
 // runMeter tracks the usage of a run of the CLI, and whether the CLI repeats itself.
 type runMeter struct {
 	*run
-	said      *report
-	before    agents.Usage // usage of the conversation before the run
-	usagePath string       // the file in which the CLI reports its usage; empty until found
-	told      agents.Usage // the usage in the result file
+	said   *report
+	before agents.Usage // usage of the conversation before the run
+	diary  string       // the CLI's own record of the conversation; empty until found
+	told   agents.Usage // the usage in the result file
 }
 
 // measure checks the run after an event. A run that has reached its limit ends only when the model would answer once
 // more: the last answer may complete the work.
 func (m *runMeter) measure() {
-	m.readUsageFile()
+	m.readDiary()
 	m.readChanges()
 	m.recordResumption(m.said.Running)
 	u := m.usage.Add(m.cost(m.said, m.before))
@@ -40,38 +40,38 @@ func (m *runMeter) measure() {
 	}
 }
 
-// usageFileMost is how many bytes of the end of a usage file are read. Every few lines contain the usage.
-const usageFileMost = 256 << 10
+// diaryMost is how many bytes of the end of a CLI's own record are read. Every few lines contain the usage.
+const diaryMost = 256 << 10
 
-// readUsageFile reads the usage from the file of a CLI that has one.
-func (m *runMeter) readUsageFile() {
-	d, ok := m.cli.(usageFileReader)
+// readDiary reads the CLI's own record of the conversation, if it says more than the events.
+func (m *runMeter) readDiary() {
+	d, ok := m.cli.(diarist)
 	if !ok || !agents.ValidSessionID(m.said.Session) {
 		return
 	}
-	if m.usagePath == "" {
-		found, _ := filepath.Glob(d.usageFile(m.Environ, m.said.Session))
-		if len(found) == 0 {
-			return
+	pattern := d.diary(m.Environ, m.said)
+	if m.diary == "" && pattern != "" {
+		if found, _ := filepath.Glob(pattern); len(found) > 0 {
+			m.diary = found[len(found)-1]
 		}
-		m.usagePath = found[len(found)-1]
 	}
-	f, err := plainfile.Open(m.usagePath, os.O_RDONLY)
+	if m.diary == "" {
+		return
+	}
+	f, err := plainfile.Open(m.diary, os.O_RDONLY)
 	if err != nil {
 		return
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err == nil && info.Size() > usageFileMost {
-		_, _ = f.Seek(-usageFileMost, io.SeekEnd)
+	if info, err := f.Stat(); err == nil && info.Size() > diaryMost {
+		_, _ = f.Seek(-diaryMost, io.SeekEnd)
 	}
-	text, err := io.ReadAll(io.LimitReader(f, usageFileMost))
+	text, err := io.ReadAll(io.LimitReader(f, diaryMost))
 	if err != nil {
 		return
 	}
 	for line := range bytes.Lines(text) {
-		if u, ok := d.usageLine(line); ok {
-			m.said.Running = m.said.Running.Max(u.Less(m.before))
-		}
+		d.readDiary(line, m.said, m.before)
 	}
 }
 

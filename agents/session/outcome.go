@@ -25,13 +25,11 @@ func outcome(cli string, r *report, heard bool, exit error, complaint string, no
 		}
 		out.Result, out.Reason = agents.Unanswered, cli+" ended without an answer from the model"
 	case limited:
-		out.Result, out.RetryAt = agents.Limited, t.Until
-		switch {
-		case !out.RetryAt.IsZero():
-		case t.After > 0:
-			out.RetryAt = now.Add(t.After)
-		default:
+		if out.Result, out.RetryAt = agents.Limited, t.Until; out.RetryAt.IsZero() {
 			out.RetryAt = resetTime(t.Words, now)
+		}
+		if out.RetryAt.IsZero() && t.After > 0 { // of a CLI that would only try again
+			out.RetryAt = now.Add(t.After)
 		}
 	case signedOut:
 		out.Result, out.Reason = agents.Unanswered, cli+" is not signed in: "+t.Words

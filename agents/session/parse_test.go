@@ -337,8 +337,9 @@ func FuzzRead(f *testing.F) {
 			if u := used(r, agents.Usage{}); u != u.Bounded() || strings.ContainsAny(r.repeats.words, "\n\r") {
 				t.Errorf("%s: used %+v, %q", cli, u, r.repeats.words)
 			}
-			if d, ok := a.(usageFileReader); ok {
-				if u, _ := d.usageLine(stream); u != u.Bounded() {
+			if d, ok := a.(diarist); ok {
+				d.readDiary(stream, r, agents.Usage{})
+				if u := r.Running; u != u.Bounded() {
 					t.Errorf("%s: an entry of %+v", cli, u)
 				}
 			}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -81,8 +82,8 @@ func (u *qwenUsage) usage() agents.Usage {
 	return usageOf(without(u.Input, u.Read), u.Read, u.Output)
 }
 
-// qwenPatience is the shortest pause before a retry that counts as a usage limit: after a 429 qwen waits 60 s, up to
-// ten times, and holds the slot meanwhile.
+// qwenPatience is the shortest pause before a retry for which a session is ended: after a 429 or a 503 qwen waits 60 s,
+// up to ten times, and holds the slot meanwhile.
 const qwenPatience = 30 * time.Second
 
 func (qwen) read(line []byte, r *report) bool {
@@ -118,4 +119,30 @@ func (qwen) read(line []byte, r *report) bool {
 		}
 	}
 	return true
+}
+
+// diary matches qwen's own record of a conversation. It has the backend's answer, which the event of a long pause does
+// not tell: a 503 is no usage limit.
+func (qwen) diary(environ []string, r *report) string {
+	if r.What != limited || !r.Hopeless {
+		return ""
+	}
+	return filepath.Join(agents.Getenv(environ, "HOME"), ".qwen", "projects", "*", "chats", r.Session+".jsonl")
+}
+
+func (qwen) readDiary(line []byte, r *report, _ agents.Usage) {
+	var e struct {
+		Payload struct {
+			Event struct {
+				Name   string `json:"event.name"`
+				Words  string `json:"error_message"`
+				Status int    `json:"status_code"`
+			} `json:"uiEvent"`
+		} `json:"systemPayload"`
+	}
+	if json.Unmarshal(line, &e) != nil || e.Payload.Event.Name != "qwen-code.api_error" || e.Payload.Event.Status == 0 {
+		return
+	}
+	t := &e.Payload.Event
+	r.failure = failure{What: classify(t.Status, t.Words), Words: firstWords(t.Words), After: r.After}
 }

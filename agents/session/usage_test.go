@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"testing"
+	"time"
 
 	"codeberg.org/johba/disinto/agents"
 )
@@ -109,6 +110,36 @@ func TestCodexAfterFailure(t *testing.T) {
 	r.runCLI(t.Context(), c, "go on")
 	if r.usage.InputTokens != 400 {
 		t.Errorf("after both runs: %+v, want 400 tokens", r.usage)
+	}
+}
+
+// qwen waits a minute after a 429 and after a 503, and its event does not tell them apart. Its record of the
+// conversation does, with the backend's words.
+func TestQwenLongPause(t *testing.T) {
+	const id = "0199"
+	for _, tt := range []struct {
+		status, words string
+		want          agents.Result
+		retry         time.Duration
+	}{
+		{"429", "429 usage limit reached, try again in 2 hours", agents.Limited, 2 * time.Hour},
+		{"429", "429 rate limit", agents.Limited, time.Minute},
+		{"503", "503 Loading model", agents.BackendDown, 0},
+		{"", "it would wait 1m0s before it tries again", agents.Limited, time.Minute},
+	} {
+		r, _ := fakeRun(t, "qwen", func(say func(string) bool, home string) {
+			file := filepath.Join(home, ".qwen/projects/x/chats/"+id+".jsonl")
+			_ = os.MkdirAll(filepath.Dir(file), 0o700)
+			if tt.status != "" {
+				_ = os.WriteFile(file, []byte(`{"subtype":"ui_telemetry","systemPayload":{"uiEvent":{"event.name":`+
+					`"qwen-code.api_error","error_message":"`+tt.words+`","status_code":`+tt.status+"}}}\n"), 0o600)
+			}
+			say(`{"type":"system","subtype":"retry","session_id":"` + id + `","data":{"attempt":1,"delayMs":60000}}` + "\n")
+		})
+		_, out := r.runCLI(t.Context(), r.newCall(t.Context()), "do it")
+		if out.Result != tt.want || out.Reason != "qwen: "+tt.words || tt.retry > 0 && !out.RetryAt.Equal(noon.Add(tt.retry)) {
+			t.Errorf("%s: got %+v", tt.words, out)
+		}
 	}
 }
 
