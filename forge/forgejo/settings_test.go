@@ -47,8 +47,8 @@ func TestRenamedElsewhere(t *testing.T) {
 	})
 }
 
-// TestMadeAnew: a repository that was deleted is a failed scan, and one made anew under its name is seen to be empty, and
-// that our accounts have no access to it. Its issues are no longer the old ones.
+// TestMadeAnew: a repository that was deleted is a failed scan. One made anew under its name is seen to be empty, and
+// to lack our accounts. Its issues are not the old ones.
 func TestMadeAnew(t *testing.T) {
 	onEach(t, func(w *world) {
 		c := w.client(func(o *Options) { o.Token = w.tokens[w.owner] })
@@ -73,7 +73,9 @@ func TestMadeAnew(t *testing.T) {
 			}
 			w.Errorf("no scan sees %s", what)
 		}
-		until("that it is empty", func(_ *forge.Facts, r forge.Repo) bool { return strings.Contains(r.Off, "is empty") })
+		until("that it is empty", func(_ *forge.Facts, r forge.Repo) bool {
+			return strings.Contains(r.Off, "is empty")
+		})
 		if err := c.MayWork(w.Context(), w.tokens[w.dev], w.repo); !errors.Is(err, forge.ErrNoAccess) {
 			w.Errorf("an account without access: got %v", err)
 		}
