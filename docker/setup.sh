@@ -130,7 +130,7 @@ echo "This makes a factory with $engine:"
 note you "$me, administrator of a Forgejo at $root"
 [ "$root" = "$forge/" ] || note "" "your reverse proxy must send $root to $forge"
 note agents "dev-$kind and review-$kind: $cli with $model, paid with $vendor"
-[ -z "$HTTP_PROXY$HTTPS_PROXY" ] || note proxy "for agents and the build; the engine's own downloads have another setting"
+[ -z "$HTTP_PROXY$HTTPS_PROXY" ] || note proxy "for agents and the build; the engine has its own setting"
 if "$engine" image inspect disinto-disinto >/dev/null 2>&1; then
   note time "a minute or two"
 else

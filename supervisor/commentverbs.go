@@ -69,8 +69,8 @@ func onItem(
 }
 
 // why answers with the verdict of why, and the remedy.
-func (cv *conversation) why(_ context.Context, said forge.CommandComment) (string, error) {
-	ex, err := cv.history.whyItem(said.Ref.String(), said.Ref)
+func (cv *conversation) why(ctx context.Context, said forge.CommandComment) (string, error) {
+	ex, err := cv.history.whyItem(ctx, said.Ref.String(), said.Ref)
 	if err != nil {
 		return "", err
 	}

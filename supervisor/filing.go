@@ -81,8 +81,8 @@ func (c *core) addBacklog(item forge.Ref) error {
 	return err
 }
 
-// answerTime bounds how long sling and the convoy commands wait for a scan that shows their writes, and sling for an
-// agent to start. Later ticks do the rest, so that a person does not wait for a slow forge.
+// answerTime bounds how long commands wait for a scan that shows their writes, why for one that shows a new issue, and
+// sling for an agent to start. Later ticks do the rest, so that a person does not wait for a slow forge.
 const answerTime = 700 * time.Millisecond
 
 // awaitShown waits until a scan shows the last write, for answerTime at most, so that the person's next question is

@@ -42,7 +42,7 @@ func (h *history) forecast(ctx context.Context, query url.Values) (*control.Fore
 	if err != nil {
 		return nil, err
 	}
-	why, err := h.whyItem(item.String(), item)
+	why, err := h.whyItem(ctx, item.String(), item)
 	if err != nil {
 		return nil, err
 	}

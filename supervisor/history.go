@@ -21,6 +21,7 @@ import (
 // history answers questions about the past, the present and the likely future, and finds logs.
 type history struct {
 	*core
+	scanner  *scanner
 	sessions *sessionRunner
 	stateDir string
 	simulate func(ctx context.Context, q Foresight) (*control.Forecast, error) // nil refuses forecasts

@@ -219,6 +219,24 @@ func (p *planner) decideOn(ctx context.Context, item forge.Ref) {
 	p.act(p.state.commit(item, time.Now(), p.room()))
 }
 
+// shown carries out a command on one item, and then lets the scheduler decide on the item with facts that show the
+// command's writes: the person's next question is answered with them, and not with "waits for the next scan".
+func (cm *commands) shown(
+	do func(context.Context, control.ItemRequest, *control.Report) error,
+) func(context.Context, control.ItemRequest, *control.Report) error {
+	return func(ctx context.Context, r control.ItemRequest, report *control.Report) error {
+		if err := do(ctx, r, report); err != nil {
+			return err
+		}
+		if item, err := cm.item("", r.Ref); err == nil {
+			ctx, cancel := context.WithTimeout(ctx, answerTime)
+			defer cancel()
+			cm.planner.decideOn(ctx, item)
+		}
+		return nil
+	}
+}
+
 // reportSession reports a session, and returns false if it has ended.
 func (cm *commands) reportSession(report *control.SlingReport, x *session) bool {
 	if !cm.state.running(x.RunID) {

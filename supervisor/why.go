@@ -13,7 +13,7 @@ import (
 )
 
 // why explains one item, an agent or a thread, at present or at a time in the past.
-func (h *history) why(_ context.Context, query url.Values) (ex threads.Explanation, err error) {
+func (h *history) why(ctx context.Context, query url.Values) (ex threads.Explanation, err error) {
 	said := query.Get("ref")
 	if at := query.Get("at"); at != "" {
 		return h.whyAt(said, at)
@@ -35,17 +35,21 @@ func (h *history) why(_ context.Context, query url.Values) (ex threads.Explanati
 	if err != nil {
 		return ex, err
 	}
-	return h.whyItem(said, item)
+	return h.whyItem(ctx, said, item)
 }
 
-// whyItem explains an item, which the person called said. If it is closed, or no scan has read it, the forge and the
-// journal say who ended it.
-func (h *history) whyItem(said string, item forge.Ref) (threads.Explanation, error) {
+// whyItem explains an item, which the person called said. If it is closed, the forge and the journal say who ended it.
+// One that was filed after the last scan is read now.
+func (h *history) whyItem(ctx context.Context, said string, item forge.Ref) (threads.Explanation, error) {
 	ex, err := h.explain(item)
 	if err == nil && ex.Code != threads.Closed {
 		return ex, nil
 	}
 	d, failed := h.life("explain", item)
+	if err != nil && failed == nil && d.State == control.StateOpen {
+		h.scanner.awaitShown(ctx)
+		ex, err = h.explain(item)
+	}
 	switch {
 	case failed == nil && d.State != control.StateOpen:
 		ex = threads.Explanation{

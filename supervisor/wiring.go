@@ -49,7 +49,9 @@ func (s *Supervisor) init() {
 			elsewhere: s.Elsewhere,
 		}
 		s.commands = commands{core: &s.core, clerk: &s.clerk, planner: &s.planner}
-		s.history = history{core: &s.core, sessions: &s.sessions, stateDir: s.StateDir, simulate: s.Foresee}
+		s.history = history{
+			core: &s.core, scanner: &s.scanner, sessions: &s.sessions, stateDir: s.StateDir, simulate: s.Foresee,
+		}
 		s.conversation = conversation{
 			core: &s.core, scanner: &s.scanner, clerk: &s.clerk, commands: &s.commands, pausing: &s.pausing,
 			history: &s.history, waits: map[int64]time.Time{},

@@ -216,7 +216,8 @@ var codeDocs = []CodeDoc{
 		"answer in a comment below it, or remove `needs-answer` to let the agent continue without one"),
 	doc(SkipLabel, Blocked, ByChoice, "labelled {note}{why}",
 		"a label keeps it from being worked on",
-		"settle what its comments ask; then `disinto retry REF`, or remove the label"),
+		"remove the label; after `blocked` or `needs-human` settle what its comments ask, then `disinto retry REF`; "+
+			"`disinto retry REF` also takes off `cancelled`"),
 	doc(AssignedHuman, Blocked, ByChoice, "assigned to {note}", "a person is assigned", "unassign the person"),
 	doc(ClaimedElsewhere, Begun, ByChoice, "claimed by {note}",
 		"an agent of another host works on it", "if that host is gone: `disinto release REF`"),
@@ -372,7 +373,7 @@ var codeDocs = []CodeDoc{
 		"three sessions in a row failed, on different items, of an agent, or in the same way of several agents of a thread "+
 			"or a role; one item is tried after 5 minutes, then after 10, and so on up to 4 hours, and counts as no attempt",
 		"see the last words under NEEDS YOU, and `disinto logs AGENT`; a reload of factory.toml tries at once"),
-	doc(Paused, Busy, ByChoice, "{who} is paused", "a person said `disinto pause`", "`disinto resume`"),
+	doc(Paused, Busy, ByChoice, "{who} is paused", "a person said `disinto pause`", "`disinto resume WHO`"),
 	doc(ThreadPark, Busy, ByItself, "{thread} is parked{until}: {note}", "the thread is parked", ""),
 	doc(OverBudget, Busy, ByItself, "{who} has used {note} today{until}",
 		"the day's budget of the agent or of its thread is used up", "raise `budget`, or wait for the next day (UTC)"),

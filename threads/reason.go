@@ -38,8 +38,27 @@ func (r Reason) Text() string {
 	return r.expand(text)
 }
 
-// Mend returns the remedy for a person; empty if the item should simply wait.
-func (r Reason) Mend() string { return docs[r.Code].Mend }
+// Mend returns the remedy for a person; empty if the item should simply wait. The remedy of a code is narrowed to this
+// reason: that of one paused agent must not end every pause.
+func (r Reason) Mend() string {
+	switch r.Code {
+	case Paused:
+		return "`" + strings.TrimSpace("disinto resume "+cmp.Or(r.Agent, r.Thread)) + "`"
+	case SkipLabel:
+		switch r.Note {
+		case forge.LabelBlocked, forge.LabelNeedsHuman:
+			return "settle what its comments ask; then `disinto retry REF`"
+		case forge.LabelCancelled:
+			return "`disinto retry REF` takes it up again"
+		}
+		return "remove the label " + r.Note
+	case CoolDown:
+		if r.Count > 0 {
+			return "`disinto retry REF` tries now"
+		}
+	}
+	return docs[r.Code].Mend
+}
 
 // MendFor returns the remedy with a name in place of REF, and of AGENT where the reason has no agent. OTHER is the
 // first item that the reason names, and SERVICE its service. A status with 10,000 items calls MendFor 10,000 times: a
