@@ -15,8 +15,19 @@ import (
 type SecretVar struct {
 	Name  string // environment variable; empty for a literal
 	Value Secret
-	Agent string // its owner; empty means the supervisor
+	Agent string // its owner; empty means the supervisor, or Thread
+	// Thread owns a secret of the variables of a thread; empty for others.
+	Thread string
 }
+
+// Var is an environment variable that the configuration sets for the agents of a thread.
+type Var struct {
+	Name  string
+	Value Secret // a setting such as a folder, or a secret
+}
+
+// SecretVariable reports whether a variable holds a credential, as far as its name and value show.
+func SecretVariable(name, value string) bool { return secretNames.match(name) || hasPassword(value) }
 
 // Env holds the facts about one session from which its environment is made, apart from the supervisor's own
 // environment.
@@ -40,6 +51,7 @@ type Env struct {
 	Slot     int
 	EnvAllow []string
 	EnvDeny  []string
+	Vars     []Var // of the thread; they have precedence over base
 
 	ForgeURL   string // without a trailing slash
 	ForgeAPI   string // URL of the repository in the forge's API, for scripts
@@ -112,8 +124,9 @@ var (
 //   - on a local backend, the keys of paid APIs;
 //   - variables that the thread or the role denies;
 //
-// plus the variables of the contract, which override base and cannot be denied. A variable that the thread or the role
-// allows passes all of these rules except one: no program ever gets another agent's secret.
+// plus the variables that the thread sets, and those of the contract, which override base and cannot be denied. A
+// variable that the thread or the role allows passes all of these rules except one: no program ever gets another
+// agent's or thread's secret.
 //
 // If base contains a variable twice, the last value counts, as it does for a process.
 func Environ(base []string, e *Env) []string {
@@ -124,6 +137,9 @@ func Environ(base []string, e *Env) []string {
 		}
 	}
 	maps.DeleteFunc(vars, func(name, value string) bool { return name == "OLDPWD" || !e.passes(name, value) })
+	for _, v := range e.Vars {
+		vars[v.Name] = v.Value.Reveal()
+	}
 	e.contract(vars)
 	environ := make([]string, 0, len(vars))
 	for name, value := range vars {
@@ -176,7 +192,7 @@ func (e *Env) passes(name, value string) bool {
 
 // looksSecret reports whether a variable seems to hold a credential that the agent does not need.
 func (e *Env) looksSecret(name, value string) bool {
-	own := func(s SecretVar) bool { return s.Agent == e.Agent.Name && holds(value, s.Value.Reveal()) }
+	own := func(s SecretVar) bool { return e.has(s) && holds(value, s.Value.Reveal()) }
 	switch {
 	case slices.ContainsFunc(e.Secrets, own), e.Backend.Paid() && modelNames.match(name):
 		return false
@@ -215,12 +231,12 @@ func hasPassword(text string) bool {
 	}
 }
 
-// secretOf reports whether a variable holds a secret that is not the agent's own, and who owns it: an agent, or ""
-// for the supervisor. If several secrets match, an agent's counts before the supervisor's.
+// secretOf reports whether a variable holds a secret that is not the agent's own, and who owns it: an agent, a thread,
+// or "" for the supervisor. If several secrets match, an agent's counts before the supervisor's.
 func (e *Env) secretOf(name, value string) (owner string, secret bool) {
 	for _, s := range e.Secrets {
 		if (s.Name == name || holds(value, s.Value.Reveal())) && !e.owns(s) {
-			owner, secret = max(owner, s.Agent), true
+			owner, secret = max(owner, s.Agent, s.Thread), true
 		}
 	}
 	return owner, secret
@@ -229,8 +245,13 @@ func (e *Env) secretOf(name, value string) (owner string, secret bool) {
 // owns reports whether a secret is the agent's own. The configuration may give several agents the same secret.
 func (e *Env) owns(s SecretVar) bool {
 	return slices.ContainsFunc(e.Secrets, func(o SecretVar) bool {
-		return o.Agent == e.Agent.Name && o.Value == s.Value
+		return e.has(o) && o.Value == s.Value
 	})
+}
+
+// has reports whether the configuration gives a secret to the agent or its thread.
+func (e *Env) has(s SecretVar) bool {
+	return s.Agent == e.Agent.Name && s.Thread == "" || s.Thread != "" && s.Thread == e.Thread
 }
 
 // holds reports whether value equals the secret, or contains it. A short secret has to be equal: a match inside a

@@ -122,6 +122,13 @@ func TestEnvironContract(t *testing.T) {
 	}
 }
 
+// keysOfThreads gives the session's thread a key, and another thread as well.
+func keysOfThreads(e *Env) {
+	e.Vars = []Var{{"API_KEY", "key-of-llama"}}
+	e.Secrets = append(e.Secrets, SecretVar{Name: "KEY_A", Value: "key-of-llama", Thread: "llama"},
+		SecretVar{Name: "KEY_B", Value: "key-of-thread-b", Thread: "api-b"})
+}
+
 func TestEnviron(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -168,10 +175,37 @@ func TestEnviron(t *testing.T) {
 		{
 			name: "shared with another agent", base: "SHARED=token-of-two",
 			change: func(e *Env) {
-				e.Secrets = append(e.Secrets, SecretVar{"SHARED", "token-of-two", "review-sonnet"},
-					SecretVar{"SHARED", "token-of-two", "dev-qwen"})
+				e.Secrets = append(e.Secrets, SecretVar{Name: "SHARED", Value: "token-of-two", Agent: "review-sonnet"},
+					SecretVar{Name: "SHARED", Value: "token-of-two", Agent: "dev-qwen"})
 			},
 			want: "SHARED=token-of-two",
+		},
+
+		// Secrets and variables of threads.
+		{name: "a key of another thread", base: "KEY_B=key-of-thread-b", change: keysOfThreads, want: "API_KEY=key-of-llama"},
+		{
+			name: "a key of another thread that is allowed", base: "KEY_B=key-of-thread-b", want: "API_KEY=key-of-llama",
+			change: func(e *Env) { keysOfThreads(e); e.EnvAllow = []string{"KEY_B"} },
+		},
+		{
+			name: "its value under another name", base: "HEADER=bearer key-of-thread-b", change: keysOfThreads,
+			want: "API_KEY=key-of-llama",
+		},
+		{
+			name: "a variable of the thread replaces the supervisor's", base: "API_KEY=of-all", change: keysOfThreads,
+			want: "API_KEY=key-of-llama",
+		},
+		{
+			name: "two threads with one key", base: "KEY_B=key-of-thread-b", want: "KEY_B=key-of-thread-b",
+			change: func(e *Env) {
+				keysOfThreads(e)
+				e.Vars[0].Value = "key-of-thread-b"
+				e.Secrets = append(e.Secrets, SecretVar{Name: "KEY_B", Value: "key-of-thread-b", Thread: "llama"})
+			},
+		},
+		{
+			name: "no variable of a thread replaces ours", base: "", want: "DISINTO_RUN_ID=f00d-17",
+			change: func(e *Env) { e.Vars = []Var{{"DISINTO_RUN_ID", "forged"}} },
 		},
 
 		// Names.
@@ -330,7 +364,8 @@ func TestEnviron(t *testing.T) {
 			name: "another agent's and the supervisor's", base: "BOTH=two-owners",
 			change: func(e *Env) {
 				e.EnvAllow = []string{"*"}
-				e.Secrets = append(e.Secrets, SecretVar{"BOTH", "two-owners", "a"}, SecretVar{"BOTH", "two-owners", ""})
+				e.Secrets = append(e.Secrets, SecretVar{Name: "BOTH", Value: "two-owners", Agent: "a"},
+					SecretVar{Name: "BOTH", Value: "two-owners"})
 			},
 		},
 	}

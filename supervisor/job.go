@@ -93,7 +93,7 @@ func (x *session) environ(j *agents.Job) *agents.Env {
 		RunID: x.RunID, Agent: x.agent, Role: x.role, Kind: j.Kind, Repo: j.Repo, Number: j.Number, Attempt: x.Attempt,
 		Cause: string(x.Item.Cause), Comments: x.Item.Comments,
 		Thread: x.Thread, Backend: x.thread.Backend, BaseURL: x.thread.BaseURL, Slot: x.Slot,
-		EnvAllow: x.thread.EnvAllow, EnvDeny: x.thread.EnvDeny,
+		EnvAllow: x.thread.EnvAllow, EnvDeny: x.thread.EnvDeny, Vars: x.thread.Vars,
 		ForgeURL: strings.TrimSuffix(x.config.Forge.URL, "/"), Home: j.Home, User: j.User,
 		Workspace: j.Dir, ResultPath: j.ResultPath, Tmp: j.Tmp,
 		ReadAll: x.config.Forge.ReadersAll, MaxUnseen: x.config.Forge.MaxUnseen, Secrets: x.config.Secrets,

@@ -143,10 +143,13 @@ type Thread struct {
 	Windows         []Window      // of its subscription, the shortest first
 	// Reserve is the share of each window with which no new issue is started, from 0 to less than 1.
 	Reserve  float64
-	Fallback bool     // while the thread is parked or used up, pinned and rework items go up their agent's ladder
-	Agents   []string // names, sorted
-	EnvAllow []string
-	EnvDeny  []string
+	Fallback bool // while the thread is parked or used up, pinned and rework items go up their agent's ladder
+	// FallbackTo names threads, in order. After the ladder, that work goes to their agents of the same role.
+	FallbackTo []string
+	Agents     []string // names, sorted
+	EnvAllow   []string
+	EnvDeny    []string
+	Vars       []agents.Var // that its agents get, sorted by name
 	// Executor is where its sessions run: ExecutorNomad, or empty for this machine.
 	Executor string
 	// StopEnds ends its sessions when the supervisor stops, even where they could continue without it.

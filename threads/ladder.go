@@ -24,6 +24,31 @@ func (c *Config) Ladder(agent string) (rungs []string, after int) {
 	return rungs[1+slices.Index(rungs, agent):], max(1, after)
 }
 
+// StandIns returns the agents that may take an agent's assigned work and rework while its thread is shut, in order: its
+// ladder, then the agents of its role on the threads to which its own falls back.
+func (c *Config) StandIns(agent string) []string {
+	rungs, _ := c.Ladder(agent)
+	return slices.Concat(rungs, c.elsewhere(agent))
+}
+
+// elsewhere returns the agents with a role of the agent's on the threads to which its own falls back.
+func (c *Config) elsewhere(agent string) (names []string) {
+	a := c.Agent(agent)
+	if a == nil {
+		return nil
+	}
+	for _, to := range c.Thread(a.Thread).FallbackTo {
+		for i := range c.Agents {
+			b := &c.Agents[i]
+			same := func(role string) bool { return slices.Contains(a.Roles, role) }
+			if b.Thread == to && slices.ContainsFunc(b.Roles, same) {
+				names = append(names, b.Name)
+			}
+		}
+	}
+	return names
+}
+
 // climb is a chain's position on an agent's ladder.
 type climb struct {
 	of       string // the agent
@@ -133,6 +158,7 @@ func (v *view) climbing(w *work, t *traits) (rung string, level, setbacks int) {
 	if c.level == 0 && !v.fallsBack(t.author) {
 		return "", 0, 0
 	}
+	c.of = cmp.Or(c.of, t.author) // without a ladder, the threads to which its own falls back
 	if rung = v.rungAt(foot{c.of, c.level}, t); rung == "" {
 		return "", 0, 0
 	}
@@ -158,7 +184,7 @@ func (v *view) rungAt(f foot, t *traits) string {
 func (v *view) chooseRung(f foot, t traits) string {
 	rungs := v.ladderOf(f.of).rungs
 	if f.level == 0 {
-		return v.standIn(rungs, t)
+		return v.standIn(v.Config.StandIns(f.of), t)
 	}
 	at := slices.IndexFunc(rungs[f.level-1:], func(name string) bool { return v.mayStep(name, t) })
 	if at >= 0 {
@@ -173,7 +199,7 @@ func (v *view) chooseRung(f foot, t traits) string {
 	case at < 0:
 		return ""
 	case v.fallsBack(rungs[at]):
-		return cmp.Or(v.standIn(rungs[at+1:], t), rungs[at])
+		return cmp.Or(v.standIn(slices.Concat(rungs[at+1:], v.Config.elsewhere(rungs[at])), t), rungs[at])
 	}
 	return rungs[at]
 }
@@ -240,7 +266,7 @@ func (d *decision) fallBack() {
 		}
 	}
 	for _, w := range stranded {
-		rungs, _ := d.Config.Ladder(w.pin)
+		rungs := d.Config.StandIns(w.pin)
 		i := slices.IndexFunc(rungs, func(name string) bool { return !taken[name] && d.couldPin(w, name) })
 		if i < 0 {
 			continue

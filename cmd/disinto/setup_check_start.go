@@ -94,8 +94,8 @@ func (k *checker) start(
 	t := cmp.Or(k.config.Thread(a.Thread), &threads.Thread{})
 	env := &agents.Env{
 		RunID: "check", Agent: *a, Role: *r, Thread: t.Name, Backend: t.Backend, BaseURL: t.BaseURL, EnvAllow: t.EnvAllow,
-		EnvDeny: t.EnvDeny, Secrets: k.config.Secrets, Home: filepath.Join(dir, "home"), Tmp: filepath.Join(dir, "tmp"),
-		Workspace: filepath.Join(dir, "work"), User: user,
+		EnvDeny: t.EnvDeny, Vars: t.Vars, Secrets: k.config.Secrets, Home: filepath.Join(dir, "home"),
+		Tmp: filepath.Join(dir, "tmp"), Workspace: filepath.Join(dir, "work"), User: user,
 	}
 	job := agents.Job{
 		RunID: filepath.Base(dir), Command: []string{r.CLI, "--version"}, Dir: env.Workspace,

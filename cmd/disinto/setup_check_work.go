@@ -51,7 +51,7 @@ func (k *checker) credentials(ctx context.Context) {
 			}
 			environ := agents.Environ(k.c.environ, &agents.Env{
 				Agent: *a, Role: *r, Thread: t.Name, Backend: t.Backend, BaseURL: t.BaseURL, EnvAllow: t.EnvAllow,
-				EnvDeny: t.EnvDeny, Home: filepath.Join(state, "home", a.Name), Secrets: k.config.Secrets,
+				EnvDeny: t.EnvDeny, Vars: t.Vars, Home: filepath.Join(state, "home", a.Name), Secrets: k.config.Secrets,
 			})
 			found, wanted, err := session.Credential(r.CLI, environ)
 			switch {

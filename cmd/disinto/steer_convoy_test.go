@@ -111,7 +111,7 @@ func TestConvoyUsage(t *testing.T) {
 		{[]string{"convoy"}, "name one of the commands convoy create, convoy list"},
 		{[]string{"sling"}, "give REF, or --title to create an issue"},
 		{[]string{"sling", "1", "--title", "T"}, "sling does not edit an existing issue"},
-		{[]string{"sling", "one"}, `cannot read "one" as an issue`},
+		{[]string{"sling", "o/one"}, `cannot read "o/one" as an issue`},
 	} {
 		got := disinto(t.Context(), nil, append(tt.args, "--state", dir)...)
 		if got.code == exitDone || !strings.Contains(got.stderr, tt.want) {

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/BurntSushi/toml"
+
+	"codeberg.org/johba/disinto/threads"
 )
 
 // checkAccounts refuses two agents with one account on the forge, and an agent whose account is also listed as
@@ -46,6 +48,41 @@ func (d *decoder) checkExposed() {
 			}
 		}
 	}
+}
+
+// checkFallback refuses threads that fall back to unknown ones, or to themselves in a circle.
+func (d *decoder) checkFallback() {
+	for i := range d.config.Threads {
+		t := &d.config.Threads[i]
+		key := []string{"threads", t.Name, "fallback"}
+		var names []string
+		for _, other := range d.config.Threads {
+			names = append(names, other.Name)
+		}
+		for _, to := range t.FallbackTo {
+			switch {
+			case !slices.Contains(names, to):
+				d.wrong(d.lineOf(key), key, "names %q, which is no thread%s", to, threads.Suggest(to, names))
+			case d.fallsTo(to, t.Name):
+				d.wrong(d.lineOf(key), key, "names %q, which falls back to %s: want no circle", to, t.Name)
+			}
+		}
+	}
+}
+
+// fallsTo reports whether a thread is another one, or falls back to it, over any number of steps.
+func (d *decoder) fallsTo(from, to string) bool {
+	reached := []string{from}
+	for i := 0; i < len(reached); i++ {
+		if t := d.config.Thread(reached[i]); t != nil {
+			for _, next := range t.FallbackTo {
+				if !slices.Contains(reached, next) {
+					reached = append(reached, next)
+				}
+			}
+		}
+	}
+	return slices.Contains(reached, to)
 }
 
 // checkRoot refuses a role whose sessions should run as root, if an agent in it has an account of its own.

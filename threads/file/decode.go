@@ -79,7 +79,7 @@ func DecodeRight(name, text string, lookupEnv func(string) (string, bool)) (*thr
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Text, b.Text))
 	})
 	slices.SortFunc(d.config.Secrets, func(a, b agents.SecretVar) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Agent, b.Agent))
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.Thread, b.Thread))
 	})
 	slices.SortFunc(d.config.Removed, func(a, b threads.RemovedKey) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Key, b.Key))
@@ -108,6 +108,7 @@ func (d *decoder) read(root *table) {
 	d.checkAccounts()
 	d.checkExposed()
 	d.checkWaiting()
+	d.checkFallback()
 	d.checkLadders()
 	d.checkListening()
 	d.checkRoot()
@@ -129,8 +130,12 @@ func (d *decoder) wrong(line int, key toml.Key, format string, args ...any) {
 
 // secret records a secret with its owner and returns it. An empty value is not a secret.
 func (d *decoder) secret(name, value, owner string) agents.Secret {
-	s := agents.SecretVar{Name: name, Value: agents.Secret(value), Agent: owner}
-	if value != "" && !slices.Contains(d.config.Secrets, s) {
+	return d.keep(agents.SecretVar{Name: name, Value: agents.Secret(value), Agent: owner})
+}
+
+// keep is secret for a secret of any owner.
+func (d *decoder) keep(s agents.SecretVar) agents.Secret {
+	if s.Value != "" && !slices.Contains(d.config.Secrets, s) {
 		d.config.Secrets = append(d.config.Secrets, s)
 	}
 	return s.Value

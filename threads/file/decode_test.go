@@ -858,6 +858,16 @@ max_tokens = { session = 3, issue = 2 }
 			want: `:5: roles.dev.on: is "issues", want "issue", "review" or "schedule", did you mean issue?`,
 		},
 		{
+			name: "fallback to an unknown thread", text: worker + "fallback = [\"lama\"]",
+			want: `:4: threads.llama.fallback: names "lama", which is no thread, did you mean llama?`,
+		},
+		{
+			name: "fallback in a circle", text: worker + "fallback = [\"b\"]\n[threads.b]\nbackend = \"local\"\n" +
+				"fallback = [\"llama\"]\nagents = [\"dev-b\"]",
+			want: `:4: threads.llama.fallback: names "b", which falls back to llama: want no circle` + "\n" +
+				`:7: threads.b.fallback: names "llama", which falls back to b: want no circle`,
+		},
+		{
 			name: "schedule without every",
 			text: worker + "[agents.dev-qwen]\nrole = \"writer\"\n[roles.writer]\non = \"schedule\"",
 			want: `:6: roles.writer.every: is not set, but on is "schedule": want a duration such as "6h", or cron`,

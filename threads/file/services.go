@@ -95,29 +95,6 @@ func (t *table) choice(key string, words ...string) string {
 	return t.oneOf(key, words[0], words...)
 }
 
-// variables reads a table of environment variables, and returns them sorted.
-func (t *table) variables(key string) (list []string) {
-	e := t.table(key)
-	if e.named(); e.noted != nil {
-		e.noted.at("").Type = "string"
-	}
-	for name := range e.values {
-		value := e.text(name)
-		switch {
-		case !envName.MatchString(name):
-			e.wrong(name, "is not the name of an environment variable")
-		case strings.HasPrefix(name, "DISINTO_"):
-			e.wrong(name, "is set by disinto itself")
-		case strings.ContainsRune(value, 0):
-			e.wrong(name, "has a NUL character in it")
-		}
-		list = append(list, name+"="+value)
-	}
-	e.done()
-	slices.Sort(list)
-	return list
-}
-
 // directory reads an absolute path; empty without the key.
 func (t *table) directory(key string) string {
 	path := t.text(key)

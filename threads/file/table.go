@@ -415,12 +415,18 @@ func (t *table) secret(key, owner, unset string) agents.Secret {
 // secretOf returns the secret for which a string of a key stands: itself, or the value of $NAME.
 func (t *table) secretOf(key, s, owner string) agents.Secret {
 	name, isVar := strings.CutPrefix(s, "$")
-	switch {
-	case !isVar:
+	if !isVar {
 		return t.d.secret("", s, owner)
-	case !envName.MatchString(name):
+	}
+	value, _ := t.lookup(key, name)
+	return t.d.secret(name, value, owner)
+}
+
+// lookup returns the value of a variable that a key names. It reports one that is not set or empty.
+func (t *table) lookup(key, name string) (value string, ok bool) {
+	if !envName.MatchString(name) {
 		t.wrong(key, "starts with $, want $NAME with the name of an environment variable")
-		return ""
+		return "", false
 	}
 	value, there := t.d.lookupEnv(name)
 	if !there {
@@ -428,7 +434,7 @@ func (t *table) secretOf(key, s, owner string) agents.Secret {
 	} else if value == "" {
 		t.wrong(key, "$%s is empty", name)
 	}
-	return t.d.secret(name, value, owner)
+	return value, value != ""
 }
 
 // token reads a secret that is sent in an HTTP header.

@@ -64,10 +64,11 @@ func (d *decoder) thread(t *table) threads.Thread {
 		Agents:          t.set("agents"),
 		EnvAllow:        t.patterns("env_allow"),
 		EnvDeny:         t.patterns("env_deny"),
+		Vars:            t.vars("env", t.name()),
 	}
 	t.removedWait("affinity_wait", 0, "any agent takes an issue")
 	th.Windows, th.Reserve = t.windows()
-	th.Fallback = t.truth("fallback", true)
+	t.fallback(&th)
 	t.executor(&th)
 	th.Cache, th.Saved = t.cache(&th)
 	switch {
@@ -93,6 +94,17 @@ func (d *decoder) thread(t *table) threads.Thread {
 	}
 	t.done()
 	return th
+}
+
+// fallback reads where work of the thread goes while it is shut: nowhere, up the ladder, or to other threads as well.
+func (t *table) fallback(th *threads.Thread) {
+	if _, listed := t.values["fallback"].([]any); listed {
+		th.Fallback, th.FallbackTo = true, t.list("fallback")
+	} else {
+		th.Fallback = t.truth("fallback", true)
+	}
+	s := t.shapeOf("fallback")
+	s.Type, s.Items = []string{"boolean", "array"}, &shape{Type: "string", MinLength: 1}
 }
 
 // backend reads the kind of a thread's inference. All APIs are one kind, which has two names in the file.
