@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/logtime"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/disk"
@@ -41,6 +42,11 @@ type leftover struct {
 	chain forge.Ref // of a workspace
 	since time.Time // its last use
 	due   time.Time
+}
+
+// beside reports whether the leftover is the file beside a log with the times of its lines.
+func (l *leftover) beside() bool {
+	return l.Folder == disk.Logs && strings.HasSuffix(l.Name, logtime.Suffix)
 }
 
 // path returns the leftover's path in the state directory.
@@ -115,7 +121,9 @@ func (k *cleaner) clear(ctx context.Context, config *threads.Config, full bool) 
 		}
 		switch err := k.remove(ctx, state, config, l); {
 		case err == nil:
-			deleted++
+			if !l.beside() {
+				deleted++
+			}
 			discount(&found, l)
 		case errors.Is(err, errInUse):
 			done = false
@@ -139,7 +147,9 @@ func (k *cleaner) clear(ctx context.Context, config *threads.Config, full bool) 
 func discount(found *control.DiskDocument, l leftover) {
 	switch l.Folder {
 	case disk.Logs:
-		found.Logs--
+		if !l.beside() {
+			found.Logs--
+		}
 		found.LogBytes -= l.Bytes
 	case disk.Work:
 		found.Workspaces--
@@ -152,9 +162,11 @@ func (k *cleaner) leftovers(
 ) (list []leftover, found control.DiskDocument) {
 	now, keep := time.Now(), config.Factory.Keep
 	for _, e := range state.List(disk.Logs) {
-		found.Logs++
-		found.LogBytes += e.Bytes
-		if !k.state.runs(strings.TrimSuffix(e.Name, ".log")) {
+		log, isTimes := strings.CutSuffix(e.Name, logtime.Suffix)
+		if found.LogBytes += e.Bytes; !isTimes {
+			found.Logs++
+		}
+		if !k.state.runs(strings.TrimSuffix(log, ".log")) {
 			list = append(list, leftover{Entry: e, since: e.At, due: e.At.Add(keep)})
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/logtime"
 	"codeberg.org/johba/disinto/agents/plainfile"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
@@ -49,12 +50,16 @@ func (rn *sessionRunner) copyLog(x *session) {
 	})
 	rn.background(&rn.running, "the log of "+x.tag, func() {
 		defer stop()
-		file, err := createLog(logPath(rn.stateDir, x.Agent, x.RunID))
+		path := logPath(rn.stateDir, x.Agent, x.RunID)
+		w := &timedLog{known: sizeOf(path)} // the engine sends what an earlier supervisor copied once more
+		file, err := createLog(path)
 		if err == nil {
 			defer file.Close()
-			w := io.Writer(file)
+			w.file, w.times = file, logtime.Open(path, w.known)
+			defer w.times.Close()
+			w := io.Writer(w)
 			if most := x.config.Factory.MaxLog; most > 0 {
-				w = &atMost{file, most}
+				w = &atMost{w, most}
 			}
 			err = far.Log(ctx, x.RunID, true, w)
 		}
@@ -87,6 +92,31 @@ func createLog(path string) (*os.File, error) {
 		return nil, err
 	}
 	return plainfile.Create(path)
+}
+
+func sizeOf(path string) int64 {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// timedLog is a log whose lines get their times as they come, but for the bytes at its beginning that are known.
+type timedLog struct {
+	file        *os.File
+	times       *logtime.Writer
+	known, size int64
+}
+
+// Write appends p.
+func (l *timedLog) Write(p []byte) (int, error) {
+	if now := time.Now(); l.size >= l.known && l.times.Due(now) {
+		l.times.Add(l.size, now)
+	}
+	n, err := l.file.Write(p)
+	l.size += int64(n)
+	return n, err
 }
 
 var errLogFull = errors.New("the log has reached max_log")

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"codeberg.org/johba/disinto/agents/logtime"
 )
 
 // cutLog is a session's log that never takes more than limit bytes of the disk. It keeps the first quarter. When the
@@ -23,6 +25,7 @@ type cutLog struct {
 
 	path   string // of the file, to make it again
 	owner  *account
+	times  *logtime.Writer
 	looked time.Time // when restore last compared the two
 }
 
@@ -33,7 +36,8 @@ const lookEvery = 100 * time.Millisecond
 // newCutLog continues a log with its present content.
 func newCutLog(file *os.File, path string, owner *account, limit int64) (*cutLog, error) {
 	size, err := file.Seek(0, io.SeekEnd)
-	return &cutLog{file: file, limit: limit, size: size, path: path, owner: owner}, err
+	log := &cutLog{file: file, limit: limit, size: size, path: path, owner: owner, times: logtime.Open(path, size)}
+	return log, err
 }
 
 // Write appends output. It never fails: on a full disk the output is lost, and the program continues.
@@ -41,6 +45,11 @@ func (l *cutLog) Write(text []byte) (int, error) {
 	l.restore()
 	if l.size+int64(len(text)) > l.limit {
 		_ = l.cutMiddle(int64(len(text)))
+	}
+	if now := time.Now(); l.times.Due(now) {
+		if end, err := l.file.Seek(0, io.SeekEnd); err == nil { // behind the supervisor's lines
+			l.times.Add(end, now)
+		}
 	}
 	n, _ := l.file.Write(text)
 	l.size += int64(n)
@@ -75,6 +84,7 @@ func (l *cutLog) restore() {
 		_ = unix.Dup3(fd, int(os.Stderr.Fd()), unix.O_CLOEXEC)
 	}
 	l.head, l.cut = 0, 0
+	l.times.Restart()
 	l.size, _ = l.file.Seek(0, io.SeekEnd)
 }
 
@@ -104,6 +114,7 @@ func (l *cutLog) cutMiddle(more int64) error {
 	if l.size, err = l.move(from, l.head+line); err != nil {
 		return err
 	}
+	l.times.Cut(l.head+line, from)
 	return l.file.Truncate(l.size)
 }
 

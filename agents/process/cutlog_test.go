@@ -8,8 +8,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/logtime"
 )
 
 // A log keeps its first quarter and its newest lines, however the program splits its writes, and reports how many
@@ -92,4 +95,55 @@ func TestLogIsBounded(t *testing.T) {
 		}
 		checkCut(t, job.LogPath, whole.String()+"end\n", 128<<10)
 	}
+}
+
+// The lines of a log keep their times when it loses its middle, and when its file is made anew.
+func TestCutLogTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "log")
+		file, err := openLog(path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		log, err := newCutLog(file, path, nil, 64<<10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		write := func(lines int) {
+			for range lines {
+				fmt.Fprintf(log, "%d %s\n", int(time.Since(began).Seconds()), strings.Repeat("x", 100))
+				time.Sleep(2 * time.Second)
+			}
+		}
+		check := func() {
+			t.Helper()
+			raw, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			times, offset, lines := logtime.Read(path), int64(0), 0
+			for line := range strings.Lines(string(raw)) {
+				var said int
+				if n, _ := fmt.Sscanf(line, "%d ", &said); n == 1 {
+					lines++
+					if got := int(times.At(offset).Sub(began).Seconds()); got != said {
+						t.Errorf("the line of second %d has the time of %d", said, got)
+					}
+				}
+				offset += int64(len(line))
+			}
+			if lines < 10 {
+				t.Errorf("got %d lines", lines)
+			}
+		}
+		write(2000) // 200 kB
+		check()
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		write(20)
+		check()
+	})
 }

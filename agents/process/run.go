@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/logtime"
 	"codeberg.org/johba/disinto/agents/plainfile"
 	"codeberg.org/johba/disinto/agents/process/landlock"
 	"codeberg.org/johba/disinto/agents/process/tree"
@@ -208,6 +209,11 @@ func openLog(path string, a *account) (*os.File, error) {
 // log writes a line to the log, where people look first.
 func (r *run) log(line string) {
 	if log, err := openLog(r.job.LogPath, r.account); err == nil {
+		if size, err := log.Seek(0, io.SeekEnd); err == nil {
+			times := logtime.Open(r.job.LogPath, size)
+			times.Add(size, time.Now())
+			times.Close()
+		}
 		_, _ = io.WriteString(log, "disinto: "+line+"\n")
 		_ = log.Close()
 	}

@@ -22,9 +22,8 @@ sessions. For a service it prints all output that is kept. REF is 12, #12,
 owner/name#12 or the URL of an issue or pull request.
 
 The configuration's secrets are redacted. On a terminal, control sequences are
-removed. Without a supervisor it reads the log files. Headings have the start
-times of sessions; lines have no times, because programs write the log files
-directly.`,
+removed, and each line begins with its time; a pipe gets the plain output,
+unless --times adds the times. Without a supervisor it reads the log files.`,
 		Example: `
   disinto logs dev-qwen --follow
   disinto logs 12 --lines 50`,
@@ -36,8 +35,12 @@ directly.`,
 	flags.IntVarP(&l.Lines, "lines", "n", 0, "print only the last `N` lines of each session")
 	flags.StringVar(&l.since, "since", "", "print all sessions started within this `TIME`,\nsuch as 90m, 24h or 7d")
 	flags.StringVar(&l.Session, "session", "", "print the session whose id starts with `ID`")
+	flags.BoolVarP(&l.Times, "times", "t", false, "begin each line with its time (default on a\nterminal)")
 	l.at.flags(flags)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return l.run(cmd.Context(), c, args) }
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		l.Times = l.Times || !flags.Changed("times") && c.terminal().shown()
+		return l.run(cmd.Context(), c, args)
+	}
 	return cmd
 }
 
@@ -51,6 +54,11 @@ func (l *logsFlags) run(ctx context.Context, c *cli, args []string) error {
 	var out io.Writer = c.stdout
 	if t := c.terminal(); t.shown() {
 		out = &screen.Cleaner{W: t}
+		if l.Times {
+			clock := &control.Clock{W: out, Now: c.now}
+			defer clock.Close()
+			out = clock
+		}
 	}
 	client, err := l.at.client(c)
 	if err != nil {

@@ -5,9 +5,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	"codeberg.org/johba/disinto/agents/logtime"
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
@@ -48,7 +51,26 @@ agents = ["dev-qwen"]
 			t.Errorf("%v: got exit code %d, stdout %q, stderr %q", args, got.code, got.stdout, got.stderr)
 		}
 	}
-	got := disinto(t.Context(), nil, "logs", "17", "--state", state, "--config", config)
+	times := logtime.Open(path, 0)
+	times.Add(0, time.Now().UTC())
+	times.Close()
+	got := disinto(t.Context(), environ, "logs", "17", "--times", "--state", state, "--config", config)
+	if !regexp.MustCompile(`^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ \x1b\[1mI am \[secret\]\n$`).MatchString(got.stdout) {
+		t.Errorf("with --times in a pipe: got %q", got.stdout)
+	}
+	for _, flag := range []string{"--times=false", "--lines=9"} {
+		terminal, screen := pseudoTerminal(t, 80)
+		c, person := testCLI(environ), reading(screen)
+		c.stdout = terminal
+		if code := c.run(t.Context(), []string{"logs", "17", flag, "--state", state, "--config", config}); code != exitDone {
+			t.Errorf("on a terminal: got exit code %d", code)
+		}
+		person.sees(t, "I am [secret]\r\n")
+		if got := regexp.MustCompile(`\d\d:\d\d:\d\d I am`).MatchString(person.text()); got != (flag != "--times=false") {
+			t.Errorf("on a terminal with %s: got %q", flag, person.text())
+		}
+	}
+	got = disinto(t.Context(), nil, "logs", "17", "--state", state, "--config", config)
 	want := "disinto: cannot show " + path + ": without a valid configuration its secrets cannot be redacted: " +
 		config + ":3: forge.token: $FORGE_TOKEN is not set\n"
 	if got.code != exitFailed || got.stdout != "" || got.stderr != want {

@@ -28,6 +28,7 @@ type Log struct {
 	Began              time.Time // when the session was reserved
 	Lines              int       // number of last lines that Copy copies; 0 copies all
 	From               int64     // offset at which Copy begins, without Lines
+	Times              bool      // Copy puts its time before each line, see Clock
 	// Copied is called after each piece with the file and the offset behind the last whole line of it that Copy has
 	// written. It may be nil.
 	Copied func(file *os.File, offset int64)
@@ -38,6 +39,9 @@ type Log struct {
 // stops early, without an error.
 func (l *Log) Copy(ctx context.Context, w io.Writer, secrets func() []string, live func() bool) error {
 	c := copier{log: l, w: w, secrets: secrets, redactor: agents.NewRedactor(nil)}
+	if l.Times {
+		c.timer = &timer{log: l.Path}
+	}
 	for {
 		// Call live before reading: once it returns false, the file has all of the session's output.
 		more := live != nil && live()
@@ -47,7 +51,7 @@ func (l *Log) Copy(ctx context.Context, w io.Writer, secrets func() []string, li
 		}
 		if !more {
 			c.close()
-			_, err := io.WriteString(w, c.redactor.End())
+			_, err := io.WriteString(w, c.rest())
 			return err
 		}
 		select {
@@ -64,6 +68,8 @@ type copier struct {
 	secrets  func() []string
 	redactor *agents.Redactor
 	file     *os.File // nil until the log exists
+	timer    *timer   // nil without times
+	held     int64    // offset of what the redactor holds, with a timer
 }
 
 func (c *copier) close() {
@@ -141,7 +147,7 @@ func (c *copier) skipCut() error {
 		return fmt.Errorf("cannot read the log: %w", err)
 	}
 	const note = "\ndisinto: the log has reached max_log and was cut; the rest is in "
-	_, err = io.WriteString(c.w, c.redactor.End()+note+c.log.Path+"\n")
+	_, err = io.WriteString(c.w, c.rest()+note+c.log.Path+"\n")
 	return err
 }
 
@@ -184,7 +190,11 @@ func (c *copier) copyRedacted(ctx context.Context) error {
 		if n > 0 {
 			c.redactor.Hide(c.secrets())
 		}
-		if _, err := io.WriteString(c.w, c.redactor.Next(string(buf[:n]))); err != nil {
+		text, hideErr := c.hide(buf[:n])
+		if hideErr != nil {
+			return fmt.Errorf("cannot read the log: %w", hideErr)
+		}
+		if _, err := io.WriteString(c.w, text); err != nil {
 			return err
 		}
 		if err != nil && !errors.Is(err, io.EOF) {

@@ -19,6 +19,7 @@ type LogQuery struct {
 	Lines   int       // the last lines of each; 0 is all
 	Follow  bool      // follow the newest session; for an idle agent, wait for its next one
 	Heads   bool      // name each session above its output, and list the others
+	Times   bool      // begin each line with its time in UTC, see Clock
 }
 
 // Values returns the parameters of the request.
@@ -34,12 +35,14 @@ func (q *LogQuery) Values() url.Values {
 	set("lines", strconv.Itoa(q.Lines), q.Lines > 0)
 	set("follow", "1", q.Follow)
 	set("heads", "1", q.Heads)
+	set("times", "1", q.Times)
 	return v
 }
 
 // readLogQuery reads the parameters of a request.
 func readLogQuery(v url.Values) (q LogQuery, err error) {
 	q = LogQuery{Of: v.Get("of"), Session: v.Get("session"), Follow: v.Get("follow") != "", Heads: v.Get("heads") != ""}
+	q.Times = v.Get("times") != ""
 	if said := v.Get("since"); said != "" {
 		if q.Since, err = time.Parse(time.RFC3339, said); err != nil {
 			return q, Invalid("cannot read %q as a time: write it as 2026-01-31T12:00:00Z", said)
@@ -130,6 +133,7 @@ func (f *FoundLogs) Copy(ctx context.Context, w io.Writer, q LogQuery, isRunning
 				return err
 			}
 		}
+		l.Times = q.Times
 		var live func() bool
 		if q.Follow && isRunning != nil && i == len(f.Shown)-1 {
 			live = func() bool { return isRunning(l.RunID) }

@@ -73,7 +73,9 @@ func TestClears(t *testing.T) {
 		}
 		n := w.Forge.Issue("one") // stays open for a while
 		w.leave("logs/dev-qwen/old.log", 4*span)
+		w.leave("logs/dev-qwen/old.log.times", 4*span)
 		w.leave("logs/dev-qwen/new.log", span)
+		w.leave("logs/dev-qwen/new.log.times", span)
 		w.leave("logs/gone/old.log", 4*span)
 		w.leave("results/dev-qwen/old.json", 4*span)
 		w.leave("results/dev-qwen/future.json", -span)
@@ -88,9 +90,9 @@ func TestClears(t *testing.T) {
 		w.leave("work/gone/johba_harb_93/", 4*span)
 		w.leave("home/dev-qwen/file", 9*span)
 		stays := []string{
-			"logs/dev-qwen/new.log", "results/dev-qwen/new.json", "work/dev-qwen/elsewhere_r_90", "work/dev-qwen/johba_harb_1",
-			"work/dev-qwen/johba_harb_91", "work/dev-qwen/johba_harb_92", "work/dev-qwen/johba_harb_planner",
-			"work/gone/johba_harb_90",
+			"logs/dev-qwen/new.log", "logs/dev-qwen/new.log.times", "results/dev-qwen/new.json",
+			"work/dev-qwen/elsewhere_r_90", "work/dev-qwen/johba_harb_1", "work/dev-qwen/johba_harb_91",
+			"work/dev-qwen/johba_harb_92", "work/dev-qwen/johba_harb_planner", "work/gone/johba_harb_90",
 		}
 		l := w.Start(func(l *Life) { l.SaveWork = saveCommand })
 		time.Sleep(5 * time.Minute)

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"time"
 
 	"codeberg.org/johba/disinto/supervisor/control"
 )
@@ -102,9 +103,11 @@ func (s *Site) log(w http.ResponseWriter, r *http.Request, _ *visitor) {
 	query := r.URL.Query()
 	ask := control.LogQuery{
 		Of: query.Get("ref"), Session: query.Get("session"), Lines: 2000, Follow: query.Has("follow"),
+		Times: true,
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	out := flusher{w, http.NewResponseController(w)}
+	out := &control.Clock{W: flusher{w, http.NewResponseController(w)}, Now: func() time.Time { return time.Now().UTC() }}
+	defer out.Close()
 	if err := s.API.Copy(r.Context(), "/v1/log?"+ask.Values().Encode(), out); err != nil {
 		_, _ = io.WriteString(w, err.Error()+"\n")
 	}

@@ -72,7 +72,7 @@ func (f *fake) Post(_ context.Context, path string, request, answer any) error {
 
 func (f *fake) Copy(ctx context.Context, path string, w io.Writer) error {
 	if strings.HasPrefix(path, "/v1/log") {
-		_, err := io.WriteString(w, "the log <script>\n")
+		_, err := io.WriteString(w, "2026-01-31T10:20:30Z the log <script>\n")
 		return err
 	}
 	for {
