@@ -32,8 +32,11 @@ func (r *run) catchUp(ctx context.Context, d *promptData) (said answer, finished
 	case !r.Conflict:
 		return said, false, nil
 	case t.contains(ctx, "HEAD", base):
-		return said, false, end(agents.NoProgress, fmt.Sprintf("the forge reports a conflict, but the branch has all of %s",
-			d.Base))
+		words := fmt.Sprintf("the forge reports a conflict, but the branch has all of %s", d.Base)
+		if r.Attempt > 1 { // it had minutes to look again, and only a person can make it
+			return said, false, end(agents.Refused, words+": closing and reopening the pull request makes the forge look again")
+		}
+		return said, false, end(agents.NoProgress, words)
 	}
 	if _, err := t.runGit(ctx, "merge", "--quiet", "--no-edit", base); err != nil {
 		_, _ = t.runGit(ctx, "merge", "--abort")

@@ -25,6 +25,7 @@ type work struct {
 	Number                           int64   // 0 for scheduled work
 	Plan                             bool    // the issue must be planned, not implemented
 	Conflict                         bool    // the forge reports that the pull request does not merge
+	Attempt                          int     // from 1; 0 if unknown
 	About                            []int64 // ids of comments: our question or plan, and people's answers
 	Model, BaseURL                   string  // may be empty
 	ReadAll                          bool    // include texts of accounts without write access
@@ -48,6 +49,7 @@ func readWork(environ []string) (work, error) {
 		Tried:   agents.ParseTried(get("DISINTO_TRIED")),
 		Plan:    get("DISINTO_CAUSE") == "plan", Conflict: get("DISINTO_CAUSE") == "conflict",
 	}
+	w.Attempt, _ = strconv.Atoi(get("DISINTO_ATTEMPT"))
 	for id := range strings.SplitSeq(get("DISINTO_COMMENTS"), ",") {
 		if n, err := strconv.ParseInt(id, 10, 64); err == nil {
 			w.About = append(w.About, n)

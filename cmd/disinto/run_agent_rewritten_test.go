@@ -60,4 +60,6 @@ func TestAgentNoConflict(t *testing.T) {
 	}
 	b.want(agents.NoProgress, "the branch has all of main", "dev-qwen", agents.KindRework, 12, "exit 9",
 		"DISINTO_CAUSE=conflict")
+	b.want(agents.Refused, "reopening the pull request makes the forge look again", "dev-qwen", agents.KindRework, 12,
+		"exit 9", "DISINTO_CAUSE=conflict", "DISINTO_ATTEMPT=2")
 }
