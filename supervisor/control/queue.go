@@ -128,7 +128,7 @@ type WaitingDocument struct {
 }
 
 // NeedsLimit is how many items that need a person a WaitingDocument has.
-const NeedsLimit = 20
+const NeedsLimit = 10
 
 // Choose keeps the query's items in Queue, and one page of the items that are not queued in Unqueued. A query for a
 // text finds these too, and the items that run.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
@@ -21,9 +22,14 @@ func (s *Site) agents(ctx context.Context, _ url.Values) (*board, error) {
 	if err := s.API.Get(ctx, "/v1/report?since=30d&by=agent", &record); err != nil {
 		return nil, err
 	}
-	sec := section{ID: "agents", Title: "Now, and the last 30 days", Empty: "No agent is configured."}
+	sec := section{
+		ID: "agents", Title: control.Count(len(d.Agents), "agent"), Note: "with their numbers of 30 days",
+		Head: columns("Agent", "Status", "Now", "Merged#", "First-pass#", "Rounds#", "Minutes#", "Cost each#", "Idle#",
+			"Today#", ""),
+		Empty: "No agent is configured: disinto hire-an-agent makes one.",
+	}
 	for i := range d.Agents {
-		c := &card{AgentDocument: &d.Agents[i]}
+		c := worker{AgentDocument: &d.Agents[i], Pill: agentPill(&d.Agents[i]), Numbers: numbersOf(nil)}
 		for _, x := range d.Sessions {
 			if x.Agent == c.Name {
 				c.Session = &x
@@ -31,75 +37,93 @@ func (s *Site) agents(ctx context.Context, _ url.Values) (*board, error) {
 		}
 		for _, row := range record.Rows(ledger.ByAgent) {
 			if row.Key == c.Name {
-				c.Tiles = tiles(&row)
+				c.Numbers = numbersOf(&row)
 			}
 		}
-		sec.Rows = append(sec.Rows, render("agent", c.Name, c))
+		if c.Code == threads.TokenRejected || c.Code == threads.NoToken {
+			c.Renew = c.Name
+		}
+		sec.Rows = append(sec.Rows, render("agent", c.Name, &c))
 	}
 	return &board{Title: "Agents", Sections: []section{sec}}, nil
 }
 
-// card is an agent as the page shows it.
-type card struct {
+// worker is an agent as the page shows it.
+type worker struct {
 	*control.AgentDocument
+	Pill    pill
 	Session *control.SessionDocument // nil while it is idle or held
-	Tiles   []tile                   // empty before its first session
+	Renew   string                   // its name if its token has to be renewed
+	// Numbers are the cells of its record, in the order of their columns.
+	Numbers []cell
 }
 
-// tile is a number with its name.
-type tile struct{ Name, Value string }
+// cell is a number with the name of its column, for a screen without the heading.
+type cell struct{ Name, Value string }
 
 // About returns the agent's role, thread, model and skills.
-func (c *card) About() string {
-	parts := []string{c.Role, "on " + c.Thread}
-	if c.Model != "" {
-		parts = append(parts, c.Model)
+func (w *worker) About() string {
+	parts := []string{w.Role, w.Thread}
+	if w.Model != "" {
+		parts = append(parts, w.Model)
 	}
-	if len(c.Skills) > 0 {
-		parts = append(parts, "skills "+strings.Join(c.Skills, ", "))
-	}
-	return strings.Join(parts, " · ")
+	return strings.Join(append(parts, w.Skills...), " · ")
 }
 
-// Budgets returns how much of the day's budgets is used and left.
-func (c *card) Budgets() []meter { return meters("budget", "today", &c.Spent) }
-
-// tiles returns the numbers of an agent's record.
-func tiles(t *ledger.Tally) []tile {
-	list := []tile{
-		{"merged issues", strconv.Itoa(t.Merged.Issues)},
-		{"approved at once", "-"},
-		{"rounds each", "-"},
-		{"minutes each", "-"},
-		{"cost each", "-"},
-		{"tokens each", "-"},
-		{"sessions", strconv.Itoa(t.Sessions)},
-		{"cached", control.Hit(t.CacheHit)},
-		{"idle", strconv.Itoa(int(100*(1-t.Busy)+0.5)) + " %"},
+// Today returns what is used of today's budget.
+func (w *worker) Today() string {
+	switch s := &w.Spent; {
+	case s.USDPerDay > 0:
+		return usd(s.USD) + " of " + usd(s.USDPerDay)
+	case s.TokensPerDay > 0:
+		return control.Tokens(s.Tokens) + " of " + control.Tokens(s.TokensPerDay) + " tokens"
+	case s.USD > 0:
+		return usd(s.USD)
+	case s.Tokens > 0:
+		return control.Tokens(s.Tokens) + " tokens"
 	}
+	return unknown
+}
+
+// unknown stands for a number that nobody reported.
+const unknown = "–"
+
+// numbersOf returns the cells of an agent's record; nil is that of an agent without a session.
+func numbersOf(t *ledger.Tally) []cell {
+	list := []cell{
+		{"merged", unknown},
+		{"first-pass", unknown},
+		{"rounds", unknown},
+		{"minutes", unknown},
+		{"cost each", unknown},
+		{"idle", unknown},
+	}
+	if t == nil {
+		return list
+	}
+	list[0].Value, list[5].Value = strconv.Itoa(t.Merged.Issues), fmt.Sprintf("%.0f %%", 100*(1-t.Busy))
 	if n := t.Merged.Reviewed; n > 0 {
 		list[1].Value = fmt.Sprintf("%d of %d", t.Merged.FirstRound, n)
 	}
 	if r := t.PerIssue; r != nil {
-		list[2].Value, list[3].Value = fmt.Sprintf("%.1f", r.Rounds), fmt.Sprintf("%.1f", r.Minutes)
+		list[2].Value, list[3].Value = fmt.Sprintf("%.1f", r.Rounds), fmt.Sprintf("%.0f", r.Minutes)
 		list[4].Value = usdKnown(r.USD, t.Merged.Unpriced)
-		list[5].Value = tokensKnown(r.Tokens, t.Merged.Untold)
 	}
 	return list
 }
 
-// usdKnown writes a sum of dollars: with "≥" if missing sessions did not report their cost, "-" if none did.
+// usdKnown writes a sum of dollars: with "≥" if missing sessions did not report their cost, "–" if none did.
 func usdKnown(sum *float64, missing int) string {
 	if sum == nil {
-		return "-"
+		return unknown
 	}
 	return atLeast(missing) + usd(*sum)
 }
 
-// tokensKnown formats a sum of tokens: with "≥" if missing sessions did not report theirs, "-" if none did.
+// tokensKnown formats a sum of tokens: with "≥" if missing sessions did not report theirs, "–" if none did.
 func tokensKnown(sum *int64, missing int) string {
 	if sum == nil {
-		return "-"
+		return unknown
 	}
 	return atLeast(missing) + control.Tokens(*sum)
 }

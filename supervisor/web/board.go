@@ -12,7 +12,7 @@ import (
 // may change only because time passes: the browser counts the seconds.
 type board struct {
 	Title    string
-	Tools    template.HTML // beside the title, such as links to other ranges; not kept up to date
+	Tools    template.HTML // beside the title, such as links to other ranges
 	Sections []section
 }
 
@@ -41,6 +41,7 @@ type section struct {
 	Head  []column
 	Rows  []row
 	Bar   template.HTML // above the rows; the page is reloaded when it changes
+	Tools template.HTML // beside the title, such as links to other forms of the section
 	Empty template.HTML // shown if there are no rows; a section with neither is left out
 	Place place
 }

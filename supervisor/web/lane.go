@@ -2,7 +2,9 @@ package web
 
 import (
 	"fmt"
+	"html/template"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -10,11 +12,8 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// laneWidth is the width of a lane in units of its drawing, which the browser stretches to the page.
-const laneWidth = 1000
-
-// maxBars bounds the bars of a section. Each takes about 250 bytes, and a page may have 200 kB.
-const maxBars = 350
+// maxBars bounds the bars of a page. Each takes about 200 bytes, and a page may have 40 kB.
+const maxBars = 120
 
 // frame is the range of time that a timeline shows.
 type frame struct {
@@ -22,19 +21,18 @@ type frame struct {
 	from, now, to time.Time
 }
 
-// shape is a rectangle of a lane.
+// shape is a rectangle of a lane. X and W are percent of the lane's width.
 type shape struct {
-	X, W  float64
-	Class string
-	Href  string
-	Title string
+	X, W         float64
+	Class        string
+	Href         string
+	Title, Label string
 }
 
 // drawing is a lane's data for its template.
 type drawing struct {
 	Name   string
 	Words  string // for screen readers
-	Grid   []float64
 	Now    float64
 	Shapes []shape
 }
@@ -42,22 +40,65 @@ type drawing struct {
 // x returns the position of a time on a lane, limited to the lane.
 func (f *frame) x(t time.Time) float64 {
 	share := float64(t.Sub(f.from)) / float64(f.to.Sub(f.from))
-	return laneWidth * max(0, min(1, share))
+	return 100 * max(0, min(1, share))
 }
 
-// key links to the other reaches and explains the colours.
-func (f *frame) key() section {
-	var links []navigation
+// tools links to the other ranges and to the lanes of agents.
+func (f *frame) tools(by string) template.HTML {
+	var ranges, lanes []navigation
 	for _, r := range reaches {
-		links = append(links, navigation{"/timeline?range=" + r.Name, r.Name, "", r.Name == f.within.Name})
+		ranges = append(ranges, navigation{"/timeline?range=" + r.Name + "&by=" + by, r.Name, "", r.Name == f.within.Name})
 	}
-	title := f.from.Format("2 January, 15:04") + " to now"
-	return section{ID: "key", Title: title, Note: "UTC", Rows: []row{render("key", "key", links)}}
+	for _, name := range []string{"slot", "agent"} {
+		path := "/timeline?range=" + f.within.Name + "&by=" + name
+		lanes = append(lanes, navigation{path, "By " + name, "", name == by})
+	}
+	return tabs("Lanes", lanes) + tabs("Range", ranges)
 }
 
-// section draws lanes, with merges as marks on a separate lane.
-func (f *frame) section(id, title, note string, lanes []lane, merges []ledger.Merged) section {
-	sec := section{ID: id, Title: title, Note: note, Empty: "There is none."}
+// tabs returns links to the forms of a page.
+func tabs(label string, links []navigation) template.HTML {
+	return template.HTML(execute("tabs", map[string]any{"Label": label, "Links": links}))
+}
+
+// totals shows the range in numbers.
+func (f *frame) totals(slots []lane, d *control.Document, h *control.HistoryDocument) section {
+	sec := section{ID: "totals", Class: "totals panel"}
+	add := func(t total) { sec.Rows = append(sec.Rows, render("total", t.Name, t)) }
+	var busy, beside, parked time.Duration
+	failed := 0
+	for i := range slots {
+		b, p, w := f.spent(&slots[i])
+		busy, parked, beside = busy+b, parked+p, beside+w
+	}
+	for i := range h.Sessions {
+		if h.Sessions[i].Outcome.Fails() {
+			failed++
+		}
+	}
+	whole := f.now.Sub(f.from) * time.Duration(max(len(slots), 1))
+	of := "of " + control.Count(len(slots), "slot")
+	add(total{Name: "Slots busy", Value: percent(busy, whole), Of: of, Href: "#shares"})
+	add(total{
+		Name: "Sessions", Value: strconv.Itoa(len(h.Sessions) + len(d.Sessions)), Href: "#list",
+		Note: fmt.Sprintf("%d failed, %d running", failed, len(d.Sessions)),
+	})
+	add(total{Name: "Merged", Value: strconv.Itoa(len(h.Merges)), Href: "#lanes"})
+	idle := total{Name: "Idle while work waits", Value: percent(beside, whole), Href: "#shares"}
+	if beside > whole/20 {
+		idle.Tone = "warn"
+	}
+	add(idle)
+	add(total{Name: "Parked", Value: percent(parked, whole), Href: "#shares"})
+	return sec
+}
+
+// lanes draws the lanes, with merges as marks on a separate one.
+func (f *frame) lanes(by string, lanes []lane, merges []ledger.Merged) section {
+	sec := section{
+		ID: "lanes", Title: f.from.Format("2 January, 15:04") + " to now", Note: "UTC, by " + by, Class: "lanes panel",
+		Empty: "No " + template.HTML(by) + " is configured.",
+	}
 	if len(lanes) == 0 {
 		return sec
 	}
@@ -73,12 +114,37 @@ func (f *frame) section(id, title, note string, lanes []lane, merges []ledger.Me
 	if len(merges) > 0 {
 		sec.Rows = append(sec.Rows, render("lane", "merged", f.marks(merges)))
 	}
+	sec.Rows = append(sec.Rows, render("legend", "legend", nil))
+	return sec
+}
+
+// listed bounds the list of sessions.
+const listed = 20
+
+// list has the newest sessions of the range in words, for those who cannot see the lanes.
+func (f *frame) list(d *control.Document, h *control.HistoryDocument) section {
+	sec := section{
+		ID: "list", Title: "Sessions", Head: columns("Work", "Result", "Agent", "Slot", "Started#", "Took#", ""),
+		Empty: "No session ran in this time. A longer range shows more.",
+	}
+	for i := range d.Sessions {
+		sec.Rows = append(sec.Rows, render("listed-run", d.Sessions[i].RunID, &d.Sessions[i]))
+	}
+	for i, p := range slices.Backward(h.Sessions) {
+		if len(sec.Rows) == listed {
+			break
+		}
+		sec.Rows = append(sec.Rows, render("listed", fmt.Sprint("past-", i), &p))
+	}
+	if all := len(d.Sessions) + len(h.Sessions); all > len(sec.Rows) {
+		sec.Note = fmt.Sprintf("the newest %d of %d: disinto history lists all", len(sec.Rows), all)
+	}
 	return sec
 }
 
 // coarse joins narrow bars. It doubles the width of those it joins until at most maxBars remain.
 func (f *frame) coarse(lanes []lane) []lane {
-	for narrow := 1.0; ; narrow *= 2 {
+	for narrow := 0.1; ; narrow *= 2 {
 		n, joined := 0, slices.Clone(lanes)
 		for i := range joined {
 			for _, list := range []*[]bar{&joined[i].Bars, &joined[i].Free, &joined[i].Parked} {
@@ -86,7 +152,7 @@ func (f *frame) coarse(lanes []lane) []lane {
 				n += len(*list)
 			}
 		}
-		if n <= maxBars || narrow >= laneWidth {
+		if n <= maxBars || narrow >= 100 {
 			return joined
 		}
 	}
@@ -103,7 +169,7 @@ func (f *frame) join(bars []bar, narrow float64) (list []bar) {
 			near := f.x(b.From)-f.x(last.Until) < narrow
 			if near && (last.n > 1 || f.x(last.Until)-f.x(last.From) < narrow) {
 				last.n += b.n
-				last.Kind, last.Outcome, last.Href = b.Kind, b.Outcome, ""
+				last.Kind, last.Outcome, last.Href, last.Label = b.Kind, b.Outcome, "", ""
 				last.Words = fmt.Sprintf("%d sessions", last.n)
 				if b.Until.After(last.Until) {
 					last.Until = b.Until
@@ -119,14 +185,11 @@ func (f *frame) join(bars []bar, narrow float64) (list []bar) {
 func (f *frame) draw(l *lane) drawing {
 	words := l.Name + ": " + control.Count(sessionsIn(l.Bars), "session")
 	d := drawing{Name: l.Name, Now: f.x(f.now), Words: words}
-	for at := f.from.Add(f.within.step); at.Before(f.to); at = at.Add(f.within.step) {
-		d.Grid = append(d.Grid, f.x(at))
-	}
 	for _, p := range l.Parked {
 		d.Shapes = append(d.Shapes, f.shape(&p, "parked", "parked: "+p.Kind))
 	}
 	for _, b := range l.Free {
-		d.Shapes = append(d.Shapes, f.shape(&b, "beside", "free beside work: "+b.Kind))
+		d.Shapes = append(d.Shapes, f.shape(&b, "beside", "idle while work waits: "+b.Kind))
 	}
 	for _, b := range l.Bars {
 		d.Shapes = append(d.Shapes, f.shape(&b, "bar "+b.Kind+" "+b.Outcome, b.Words))
@@ -149,7 +212,12 @@ func (f *frame) shape(b *bar, class, words string) shape {
 		format = "2 Jan 15:04"
 	}
 	times := b.From.UTC().Format(format) + " to " + b.Until.UTC().Format(format)
-	return shape{X: from, W: max(f.x(b.Until)-from, 1.5), Class: class, Href: b.Href, Title: words + ", " + times}
+	w := max(f.x(b.Until)-from, 0.2)
+	sh := shape{X: from, W: w, Class: class, Href: b.Href, Title: words + ", " + times}
+	if w > 5 {
+		sh.Label = b.Label
+	}
+	return sh
 }
 
 // marks draws the merges.
@@ -173,37 +241,42 @@ type share struct {
 }
 
 // shares shows how every lane spent the time shown, in percent.
-func (f *frame) shares(slots, workers []lane) section {
+func (f *frame) shares(lanes []lane) section {
 	sec := section{
-		ID: "shares", Title: "Shares", Note: "of the time shown",
-		Head: columns("Lane", "Busy", "Parked", "Free beside work", "Idle", "Because of"),
+		ID: "shares", Title: "Utilization", Note: "of the time shown",
+		Head: columns("Lane", "Busy#", "Parked#", "Idle, work waiting#", "Idle#", "Main cause"),
 	}
-	for i, list := range [][]lane{slots, workers} {
-		for j := range list {
-			sec.Rows = append(sec.Rows, render("share", fmt.Sprintf("%d-%s", i, list[j].Name), f.share(&list[j])))
-		}
+	for i := range lanes {
+		sec.Rows = append(sec.Rows, render("share", lanes[i].Name, f.share(&lanes[i])))
 	}
 	return sec
 }
 
+// spent divides the time shown.
+func (f *frame) spent(l *lane) (busy, parked, beside time.Duration) {
+	busy = f.covered(l.Bars)
+	parked = f.covered(slices.Concat(l.Bars, l.Parked)) - busy
+	return busy, parked, f.covered(slices.Concat(l.Bars, l.Parked, l.Free)) - busy - parked
+}
+
 func (f *frame) share(l *lane) share {
 	whole := f.now.Sub(f.from)
-	part := func(d time.Duration) string {
-		switch percent := 100 * float64(d) / float64(whole); {
-		case percent <= 0:
-			return "-"
-		case percent < 1:
-			return "< 1 %"
-		default:
-			return fmt.Sprintf("%.0f %%", percent)
-		}
-	}
-	busy := f.covered(l.Bars)
-	parked := f.covered(slices.Concat(l.Bars, l.Parked)) - busy
-	beside := f.covered(slices.Concat(l.Bars, l.Parked, l.Free)) - busy - parked
+	busy, parked, beside := f.spent(l)
 	return share{
-		Name: l.Name, Busy: part(busy), Parked: part(parked), Beside: part(beside),
-		Idle: part(whole - busy - parked - beside), Why: f.leading(l.Free),
+		Name: l.Name, Busy: percent(busy, whole), Parked: percent(parked, whole), Beside: percent(beside, whole),
+		Idle: percent(whole-busy-parked-beside, whole), Why: f.leading(l.Free),
+	}
+}
+
+// percent writes a part of a whole.
+func percent(part, whole time.Duration) string {
+	switch percent := 100 * float64(part) / float64(max(whole, 1)); {
+	case percent <= 0:
+		return "–"
+	case percent < 1:
+		return "< 1 %"
+	default:
+		return fmt.Sprintf("%.0f %%", percent)
 	}
 }
 

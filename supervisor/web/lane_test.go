@@ -17,7 +17,7 @@ var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
 // hour is the frame from 12:00 to 13:00, with now at 12:50.
 func hour() frame {
-	return frame{within: reaches[0], from: noon, now: noon.Add(50 * time.Minute), to: noon.Add(time.Hour)}
+	return frame{within: reaches[1], from: noon, now: noon.Add(50 * time.Minute), to: noon.Add(time.Hour)}
 }
 
 func minutes(from, until int, kind string) bar {
@@ -28,7 +28,7 @@ func minutes(from, until int, kind string) bar {
 // A time outside the frame is at its edge.
 func TestX(t *testing.T) {
 	f := hour()
-	for m, want := range map[int]float64{-10: 0, 0: 0, 15: 250, 60: 1000, 90: 1000} {
+	for m, want := range map[int]float64{-10: 0, 0: 0, 15: 25, 60: 100, 90: 100} {
 		if got := f.x(noon.Add(time.Duration(m) * time.Minute)); got != want {
 			t.Errorf("minute %d is at %g, want %g", m, got, want)
 		}
@@ -42,17 +42,17 @@ func TestShares(t *testing.T) {
 		name, want string
 		lane       lane
 	}{
-		{"nothing", "- - - 100 %", lane{}},
-		{"half", "50 % - - 50 %", lane{Bars: []bar{minutes(0, 25, "issue")}}},
-		{"two beside each other", "50 % - - 50 %", lane{Bars: []bar{minutes(0, 20, "issue"), minutes(10, 25, "review")}}},
-		{"began before", "20 % - - 80 %", lane{Bars: []bar{minutes(-30, 10, "issue")}}},
-		{"beyond the frame", "20 % - - 80 %", lane{Bars: []bar{minutes(40, 70, "issue")}}},
-		{"parked", "20 % 40 % - 40 %", lane{Bars: []bar{minutes(0, 10, "issue")}, Parked: []bar{minutes(0, 30, "limit")}}},
-		{"beside work", "20 % - 60 % 20 % agent-busy, no-room", lane{
+		{"nothing", "– – – 100 %", lane{}},
+		{"half", "50 % – – 50 %", lane{Bars: []bar{minutes(0, 25, "issue")}}},
+		{"two beside each other", "50 % – – 50 %", lane{Bars: []bar{minutes(0, 20, "issue"), minutes(10, 25, "review")}}},
+		{"began before", "20 % – – 80 %", lane{Bars: []bar{minutes(-30, 10, "issue")}}},
+		{"beyond the frame", "20 % – – 80 %", lane{Bars: []bar{minutes(40, 70, "issue")}}},
+		{"parked", "20 % 40 % – 40 %", lane{Bars: []bar{minutes(0, 10, "issue")}, Parked: []bar{minutes(0, 30, "limit")}}},
+		{"beside work", "20 % – 60 % 20 % agent-busy, no-room", lane{
 			Bars: []bar{minutes(0, 10, "issue")},
 			Free: []bar{minutes(10, 20, "no-room"), minutes(20, 40, "agent-busy")},
 		}},
-		{"a moment", "< 1 % - - 100 %", lane{Bars: []bar{{span: span{noon, noon.Add(time.Second)}}}}},
+		{"a moment", "< 1 % – – 100 %", lane{Bars: []bar{{span: span{noon, noon.Add(time.Second)}}}}},
 	} {
 		s := f.share(&tt.lane)
 		if got := strings.TrimSpace(strings.Join([]string{s.Busy, s.Parked, s.Beside, s.Idle, s.Why}, " ")); got != tt.want {
@@ -70,7 +70,7 @@ func TestJoin(t *testing.T) {
 		bars = append(bars, bar{span: span{at, at.Add(time.Second)}, Href: "/issue", n: 1})
 	}
 	bars = append(bars, minutes(1, 10, "issue"), minutes(120, 130, "issue"))
-	joined := f.join(bars, 1)
+	joined := f.join(bars, 0.1)
 	total := sessionsIn(joined)
 	if total != 11 || len(joined) > 5 {
 		t.Errorf("%d bars with %d sessions, want 11 sessions in a few: %+v", len(joined), total, joined)
@@ -83,7 +83,7 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// The timeline of a month with 4,000 sessions (200 in make test) stays below 200 kB, and its names are text.
+// The timeline of a month with 4,000 sessions (200 in make test) stays below 40 kB, and its names are text.
 func TestTimeline(t *testing.T) {
 	v := newVisit(t)
 	v.signIn()
@@ -111,7 +111,7 @@ func TestTimeline(t *testing.T) {
 	v.api.set("/v1/history", h)
 	for _, r := range reaches {
 		status, page := v.get("/timeline?range=" + r.Name)
-		if status != 200 || len(page) > 200_000 || strings.Contains(page, "<img") {
+		if status != 200 || len(page) > mostPage || strings.Contains(page, "<img") {
 			t.Errorf("%s: got status %d, %d bytes", r.Name, status, len(page))
 		}
 		if !strings.Contains(page, `class="bar issue`) || !strings.Contains(page, "llama/1") {
@@ -152,7 +152,7 @@ func TestReachOf(t *testing.T) {
 	v := newVisit(t)
 	v.signIn()
 	status, page := v.get("/timeline?range=2h")
-	if want := "range is 1h, 6h, 24h, 7d or 30d"; status != http.StatusBadRequest || !strings.Contains(page, want) {
+	if want := "range is 15m, 1h, 6h, 24h, 7d or 30d"; status != http.StatusBadRequest || !strings.Contains(page, want) {
 		t.Errorf("range=2h: got %d %s, want 400 and %q", status, page, want)
 	}
 }

@@ -39,8 +39,8 @@ func month() *control.RecordDocument {
 	return control.RecordOf(past, merges, control.RecordQuery{Since: today.Add(-30 * 24 * time.Hour), By: ledger.Bys})
 }
 
-// A bar's height is the day's share of the highest day or of the budget. A day without a reported number is a
-// question mark.
+// All bars have one scale, with lines that are easy to read, which the budget also fits. A day without a reported
+// number is a question mark.
 func TestBars(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -50,41 +50,57 @@ func TestBars(t *testing.T) {
 		limitY int
 		want   string
 	}{
-		{"dollars", dollarsOf, 0, "$8.00", 0, "0:? 27:100 28:25 29:?"},
-		{"a budget above", dollarsOf, 16, "$16.00", chartTop, "0:? 27:50 28:12 29:?"},
-		{"a budget below", dollarsOf, 4, "$8.00", chartBase - 50, "0:? 27:100 28:25 29:?"},
-		{"tokens", tokensOf, 0, "5000", 0, "0:100 27:20 28:20 29:?"},
+		{"dollars", units[0], 0, "$8", 0, "0:? 27:150 28:37 29:?"},
+		{"a budget above", units[0], 15, "$20", chartBase - 112, "0:? 27:60 28:15 29:?"},
+		{"a budget below", units[0], 4, "$8", chartBase - 75, "0:? 27:150 28:37 29:?"},
+		{"tokens", units[1], 0, "8000", 0, "0:93 27:18 28:18 29:?"},
 	} {
 		c := barsOf(tt.name, month(), tt.unit, tt.limit)
 		var got []string
 		for _, b := range c.Bars {
-			text := fmt.Sprintf("%d:%d", (b.X-chartLeft)/(barWidth+barGap), b.Height)
+			day := int((b.X-xOf(0))/(xOf(1)-xOf(0)) + 0.5)
+			text := fmt.Sprintf("%d:%d", day, b.Height)
 			if b.Unknown {
-				text = fmt.Sprintf("%d:?", (b.X-chartLeft)/(barWidth+barGap))
+				text = fmt.Sprintf("%d:?", day)
 			}
 			if got = append(got, text); b.Y+b.Height != chartBase || b.Y < chartTop {
 				t.Errorf("%s: got a bar from %d to %d", tt.name, b.Y, b.Y+b.Height)
 			}
 		}
-		if strings.Join(got, " ") != tt.want || c.Highest != tt.top || c.LimitY != tt.limitY {
-			t.Errorf("%s: %s up to %s, line at %d; want %s up to %s, %d", tt.name, got, c.Highest, c.LimitY, tt.want,
+		if strings.Join(got, " ") != tt.want || c.Lines[4].Text != tt.top || c.LimitY != tt.limitY {
+			t.Errorf("%s: %s up to %s, line at %d; want %s up to %s, %d", tt.name, got, c.Lines[4].Text, c.LimitY, tt.want,
 				tt.top, tt.limitY)
 		}
 	}
-	if c := barsOf("none", &control.RecordDocument{}, dollarsOf, 3); len(c.Bars) != 0 || len(c.Ticks) != 6 {
-		t.Errorf("without a history: got %+v, want no bars and 6 ticks", c)
+	if c := barsOf("none", &control.RecordDocument{}, units[0], 3); len(c.Bars) != 0 || len(c.Ticks) != 5 {
+		t.Errorf("without a history: got %+v, want no bars and 5 ticks", c)
 	}
 	untold := month()
 	for i := range untold.Rows(ledger.ByDay) {
 		untold.Rows(ledger.ByDay)[i].USD = nil
 	}
-	text := string(render("chart", "usd", barsOf("none", untold, dollarsOf, 0)).HTML)
+	text := string(render("chart", "usd", barsOf("none", untold, units[0], 0)).HTML)
 	if !strings.Contains(text, "Unknown") || strings.Contains(text, "$0") {
 		t.Errorf("got a number, though no program reported its cost:\n%s", text)
 	}
 }
 
-// A sum that no program reported is "-", and one that some did not report has "≥". The most expensive come first.
+// The budget of a day is known only if every thread that costs money has one.
+func TestDayLimit(t *testing.T) {
+	budget := control.SpentDocument{USDPerDay: 20}
+	d := &control.Document{Threads: []control.ThreadDocument{
+		{Backend: "anthropic", Spent: budget}, {Backend: "anthropic", Spent: budget}, {Backend: "local"},
+	}}
+	if got := dayLimit(d, units[0]); got != 40 {
+		t.Errorf("got %g, want 40", got)
+	}
+	d.Threads[1].Spent = control.SpentDocument{}
+	if got := dayLimit(d, units[0]); got != 0 {
+		t.Errorf("a thread without a budget: got %g, want 0", got)
+	}
+}
+
+// A sum that no program reported is "–", and one that some did not report has "≥". The most expensive come first.
 func TestSpending(t *testing.T) {
 	d := month()
 	var got []string
@@ -93,12 +109,12 @@ func TestSpending(t *testing.T) {
 			got = append(got, r.ID)
 		}
 	}
-	if strings.Join(got, " ") != "key-review-opus key-dev-qwen key-o/r#7" {
+	if strings.Join(got, " ") != "key-review-opus key-dev-qwen total key-o/r#7 total" {
 		t.Errorf("got rows %s", got)
 	}
-	for key, want := range map[string]string{"dev-qwen": "- ≥ 5000 -", "review-opus": "$10.00 2000 $10.00"} {
+	for key, want := range map[string]string{"dev-qwen": "– ≥ 5000 –", "review-opus": "$10.00 2000 $10.00"} {
 		for _, row := range d.Rows(ledger.ByAgent) {
-			g := groupOf(ledger.ByAgent, &row)
+			g := groupOf(ledger.ByAgent, &row, 10)
 			if row.Key == key && g.Cost+" "+g.Read+" "+g.CostOf != want {
 				t.Errorf("%s: got %s %s %s, want %s", key, g.Cost, g.Read, g.CostOf, want)
 			}
@@ -110,7 +126,7 @@ func TestSpending(t *testing.T) {
 	}
 	sec := spending(&control.RecordDocument{Groups: []control.RecordGroup{{By: ledger.ByIssue, Rows: many}}},
 		ledger.ByIssue)
-	if len(sec.Rows) != mostSpending || sec.Note != "50 of 4000" {
+	if len(sec.Rows) != mostSpending+1 || !strings.Contains(string(sec.Rows[mostSpending].HTML), "Total of 4000") {
 		t.Errorf("got %d rows and the note %q", len(sec.Rows), sec.Note)
 	}
 }
@@ -133,12 +149,11 @@ func TestAgentsAndMoney(t *testing.T) {
 	v.signIn()
 	for path, wants := range map[string][]string{
 		"/agents": {
-			"3000 of 2000 tokens today, 0 left", "1 of 1", ">100 %<", "/do/pause", "/do/resume",
-			"None of its sessions ended",
+			"3000 of 2000 tokens", "1 of 1", ">100 %<", "/do/pause", "/do/resume",
 		},
 		"/money": {
-			"thread llama: $3.00 of $4.00 today, $1.00 left", "thread llama: $5.00 of $7.00 in 5h, $2.00 left",
-			"Dollars of llama, and its budget of $4.00 a day", "≥ $10.00", "unknown in 1 session",
+			"$3.00 of $4.00 today", "$5.00 of $7.00 in 5h", "budget $4.00 a day", "≥ $10.00",
+			"unknown in 1 session",
 		},
 	} {
 		status, page := v.get(path)
@@ -159,7 +174,7 @@ func TestAgentsAndMoney(t *testing.T) {
 	v.api.set("/v1/report", control.RecordOf(nil, nil, control.RecordQuery{By: ledger.Bys}))
 	v.api.set("/v1/state", &control.Document{})
 	for path, want := range map[string]string{
-		"/agents": "No agent is configured.",
+		"/agents": "No agent is configured",
 		"/money":  "No session ended in the last 30 days.",
 	} {
 		if status, page := v.get(path); status != http.StatusOK || !strings.Contains(page, want) {

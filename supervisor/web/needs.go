@@ -59,7 +59,7 @@ func buttonsFor(q *control.QueueDocument, forgeURL string) []button {
 		goOn := button{Label: "Go on without", Command: "retry", Field: "ref", Value: refText(q)}
 		return []button{page, goOn}
 	case threads.PlanWaits:
-		page.Label = "Read the plan"
+		page.Label = "Read plan"
 	case threads.PeopleReview, threads.Uninvited, threads.Unasked, threads.TooBigToReview, threads.MergeManual:
 		page.Label = "Open PR"
 	}

@@ -99,3 +99,16 @@ func statusPill(name string) pill {
 	}
 	return statusPills[control.Status(name)]
 }
+
+// legend explains the colours of a timeline: the class of a bar, and what it is.
+func legend() []pill {
+	return []pill{
+		{"issue", "coding"},
+		{"rework", "rework"},
+		{"review", "review"},
+		{"schedule", "scheduled"},
+		{"failed", "failed"},
+		{"parked", "parked"},
+		{"beside", "idle while work waits"},
+	}
+}

@@ -35,7 +35,7 @@ var templates = sync.OnceValue(func() *template.Template {
 		"at": at, "took": control.Age, "about": control.About, "words": words, "wordsIn": wordsIn,
 		"amount": control.Tokens, "usd": usd, "asset": asset, "ref": refOf, "hit": control.Hit, "hitOf": hitOf,
 		"costOf": control.CostOf, "pill": outcomePill, "status": statusPill, "logOf": logOf, "verb": verb, "usual": usual,
-		"kind": kindVerb, "member": memberPill,
+		"kind": kindVerb, "member": memberPill, "legend": legend,
 	}).ParseFS(templateFiles, "templates/*.html"))
 })
 

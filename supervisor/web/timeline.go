@@ -22,6 +22,7 @@ type reach struct {
 }
 
 var reaches = []reach{
+	{"15m", 15 * time.Minute, 5 * time.Minute, "15:04"},
 	{"1h", time.Hour, 10 * time.Minute, "15:04"},
 	{"6h", 6 * time.Hour, time.Hour, "15:04"},
 	{"24h", 24 * time.Hour, 3 * time.Hour, "15:04"},
@@ -36,6 +37,7 @@ type span struct{ From, Until time.Time }
 type bar struct {
 	span
 	Kind, Outcome string // of the last session, if several
+	Label         string // such as #12
 	Href          string // empty for scheduled work and for several sessions
 	Words         string
 	n             int
@@ -69,11 +71,12 @@ func (s *Site) timeline(ctx context.Context, query url.Values) (*board, error) {
 		return nil, err
 	}
 	slots, workers := lanes(&d, &h, now)
-	return &board{Title: "Timeline", Sections: []section{
-		view.key(),
-		view.section("slots", "Slots", "a lane per slot", slots, h.Merges),
-		view.section("agents", "Agents", "a lane per agent", workers, nil),
-		view.shares(slots, workers),
+	shown, by := slots, "slot"
+	if query.Get("by") == "agent" {
+		shown, by = workers, "agent"
+	}
+	return &board{Title: "Timeline", Tools: view.tools(by), Sections: []section{
+		view.totals(slots, &d, &h), view.lanes(by, shown, h.Merges), view.list(&d, &h), view.shares(shown),
 	}}, nil
 }
 
@@ -90,12 +93,12 @@ func reachOf(name string, life time.Duration) (reach, error) {
 		known := strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
 		return reach{}, control.Invalid("cannot show the range %q: range is %s", name, known)
 	}
-	for _, r := range reaches[:2] {
+	for _, r := range reaches[1:3] {
 		if life < r.whole-r.step {
 			return r, nil
 		}
 	}
-	return reaches[2], nil
+	return reaches[3], nil
 }
 
 // lanes returns the slots, by thread and number, and the agents, by name. The bar of a running session ends now.
@@ -168,7 +171,7 @@ func barOf(p *ledger.Past) bar {
 	b := bar{span: span{p.Start, p.End}, Kind: string(p.Kind), Outcome: string(p.Outcome), n: 1}
 	b.Words = fmt.Sprintf("%s, %s %s", p.Agent, p.Kind, cmp.Or(p.Role, ref.Repo))
 	if ref.Number != 0 {
-		b.Href = refOf(ref.Repo, ref.Number).Href
+		b.Href, b.Label = refOf(ref.Repo, ref.Number).Href, ref.Short()
 		b.Words = fmt.Sprintf("%s, %s %s", p.Agent, p.Kind, ref)
 	}
 	b.Words += ", " + string(p.Outcome)

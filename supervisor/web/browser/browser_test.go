@@ -138,9 +138,7 @@ func (r *room) tab() context.Context {
 				r.complain(e.Entry.Text + " " + e.Entry.URL)
 			}
 		case *page.EventJavascriptDialogOpening:
-			if !strings.HasPrefix(e.Message, "Cancel ") {
-				r.complain("a dialog: " + e.Message)
-			}
+			r.complain("a dialog: " + e.Message)
 			go func() { _ = chromedp.Run(ctx, page.HandleJavaScriptDialog(true)) }()
 		}
 	})
@@ -253,19 +251,20 @@ func (r *room) watch(tab context.Context, issue string) {
 	title := ask[string](r, tab, `document.querySelector("h1").textContent`)
 	// Pages drop the characters that reverse text.
 	want := strings.NewReplacer("\u202e", "", "\u2066", "").Replace(hostile)
-	if !strings.HasSuffix(title, want) {
-		r.Errorf("got the title %q, want %q at its end", title, want)
+	if !strings.HasPrefix(title, want) {
+		r.Errorf("got the title %q, want %q first", title, want)
 	}
 	if n := ask[int](r, tab, `document.querySelectorAll("main img, main script").length`); n > 0 {
 		r.Errorf("the title became %d elements", n)
 	}
-	if ask[bool](r, tab, `!!document.querySelector(".verdict.merged")`) {
+	if ask[bool](r, tab, `!!document.querySelector(".reason li > .line .pill.ok")`) {
 		r.Error("the issue is merged before its first session")
 	}
-	r.do(tab, chromedp.Click("button.sling"))
+	ask[bool](r, tab, `document.querySelector(".reason .menu summary").click(), true`)
+	r.do(tab, chromedp.Click(`[formaction="/do/sling"]`))
 	r.until(tab, `document.querySelector("#said").textContent !== "" && document.readyState === "complete"`)
 	ask[bool](r, tab, `window.sameDocument = true`)
-	r.until(tab, `!!document.querySelector(".verdict.merged")`)
+	r.until(tab, `!!document.querySelector(".reason li > .line .pill.ok")`)
 	if !ask[bool](r, tab, `window.sameDocument === true`) {
 		r.Error("the page was reloaded")
 	}
@@ -274,11 +273,13 @@ func (r *room) watch(tab context.Context, issue string) {
 	}
 }
 
-// cancel cancels an issue with the button that asks for confirmation.
+// cancel cancels an issue with the button in the menu.
 func (r *room) cancel(tab context.Context) {
-	r.do(tab, chromedp.Navigate(r.base+r.file("To be cancelled", "Add `never.md`.")), chromedp.Click("button.cancel"))
+	r.do(tab, chromedp.Navigate(r.base+r.file("To be cancelled", "Add `never.md`.")),
+		chromedp.Click(".reason .menu summary"),
+		chromedp.Click(`[formaction="/do/cancel"]`))
 	r.until(tab, `/cancel/.test(document.querySelector("#said").textContent)`)
-	r.until(tab, `[...document.querySelectorAll(".label")].some(l => l.textContent === "cancelled")`)
+	r.until(tab, `[...document.querySelectorAll(".tag")].some(l => l.textContent === "cancelled")`)
 }
 
 // pages checks every page of the navigation and the issue's, on a screen and a phone, light and dark.
@@ -286,7 +287,7 @@ func (r *room) pages(tab context.Context, issue string) {
 	r.do(tab, chromedp.Navigate(r.base+"/"))
 	links := `[...document.querySelectorAll("nav a[data-key]")].map(a => a.getAttribute("href"))`
 	for _, path := range append(ask[[]string](r, tab, links), issue) {
-		for _, width := range []int64{390, 1200} {
+		for _, width := range widths[:2] {
 			for _, scheme := range []string{"light", "dark"} {
 				r.look(tab, path, "demo-"+cmp.Or(strings.Trim(strings.Split(path, "?")[0], "/"), "now"), width, scheme)
 			}
@@ -297,10 +298,16 @@ func (r *room) pages(tab context.Context, issue string) {
 
 func (r *room) look(tab context.Context, path, name string, width int64, scheme string) {
 	r.Helper()
+	r.do(tab, chromedp.Navigate(r.base+path), chromedp.WaitReady("main h1"))
+	r.shoot(tab, name, width, scheme)
+}
+
+// shoot checks the page that a tab shows, at a width and in a colour scheme, and takes a screenshot.
+func (r *room) shoot(tab context.Context, name string, width int64, scheme string) {
+	r.Helper()
 	feature := &emulation.MediaFeature{Name: "prefers-color-scheme", Value: scheme}
 	r.do(tab, emulation.SetDeviceMetricsOverride(width, 900, 1, width < 600),
-		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{feature}),
-		chromedp.Navigate(r.base+path), chromedp.WaitReady("main h1"))
+		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{feature}))
 	name = fmt.Sprintf("%s-%d-%s", name, width, scheme)
 	if wide := ask[int64](r, tab, `document.documentElement.scrollWidth`); wide > width {
 		r.Errorf("%s: got a width of %d pixels, want at most the window's", name, wide)
@@ -360,7 +367,7 @@ func (r *room) keyboard(tab context.Context) {
 	r.do(tab, chromedp.KeyEvent("j"), chromedp.KeyEvent("k"), chromedp.KeyEvent(kb.Enter))
 	r.until(tab, `location.pathname === "/issue" && document.readyState === "complete"`)
 	r.do(tab, chromedp.KeyEvent("/"))
-	if !ask[bool](r, tab, `document.activeElement.id === "ref"`) {
+	if !ask[bool](r, tab, `document.activeElement.id === "q"`) {
 		r.Error("the key / does not focus the search field")
 	}
 }
@@ -383,16 +390,17 @@ func (r *room) motion(tab context.Context) {
 func (r *room) scriptless(tab context.Context) {
 	r.do(tab, emulation.SetScriptExecutionDisabled(true), chromedp.Navigate("about:blank"))
 	r.do(tab, chromedp.Navigate(r.base+"/signin"), chromedp.SendKeys("#token", r.token+kb.Enter),
-		chromedp.WaitReady("#slots"))
+		chromedp.WaitReady("#threads"))
 	var refresh []*cdp.Node
 	r.do(tab, chromedp.Nodes(`noscript meta[http-equiv="refresh"]`, &refresh, chromedp.AtLeast(1)))
 }
 
 // signOut signs out. Afterwards the page is no longer shown.
 func (r *room) signOut(tab context.Context) {
-	r.do(tab, chromedp.Navigate(r.base+"/"), chromedp.Click(".out button"), chromedp.WaitReady("#token"))
+	r.do(tab, chromedp.Navigate(r.base+"/"), chromedp.Click(".menu:last-child summary"),
+		chromedp.Click(`form[action="/signout"] button`), chromedp.WaitReady("#token"))
 	r.do(tab, chromedp.Navigate(r.base+"/"), chromedp.WaitReady("#token"))
-	if ask[bool](r, tab, `!!document.querySelector("#slots")`) {
+	if ask[bool](r, tab, `!!document.querySelector("#threads")`) {
 		r.Error("the page is still shown after the sign-out")
 	}
 	r.look(tab, "/signin", "signin", 390, "light")

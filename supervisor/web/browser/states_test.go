@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
 	"codeberg.org/johba/disinto/agents"
@@ -62,7 +63,7 @@ func (f *factory) Get(_ context.Context, path string, answer any) error {
 	case "/v1/history":
 		known = control.HistoryDocument{Sessions: documents(past()), Timeline: ledger.Timeline{Merges: merges()}}
 	case "/v1/convoys":
-		known = control.Convoys{}
+		known = control.Convoys{Convoys: []threads.Convoy{convoy()}}
 	}
 	text, _ := json.Marshal(known)
 	return json.Unmarshal(text, answer)
@@ -273,6 +274,21 @@ func why() *threads.Explanation {
 	}
 }
 
+func convoy() threads.Convoy {
+	c := threads.Convoy{
+		Repo: "ada/teashop", Number: 20, Title: "Honest checkout", State: threads.ConvoyStaged, Known: true,
+		Counts: map[threads.MemberState]int{threads.MemberDone: 1, threads.MemberRunning: 1, threads.MemberBlocked: 1},
+	}
+	for i, state := range []threads.MemberState{threads.MemberDone, threads.MemberRunning, threads.MemberBlocked} {
+		m := threads.Member{Repo: "ada/teashop", Number: int64(i + 1), Title: long, State: state, Wave: i}
+		if i > 0 {
+			m.DependsOn = []string{fmt.Sprintf("ada/teashop#%d", i)}
+		}
+		c.Members = append(c.Members, m)
+	}
+	return c
+}
+
 // states serves a control room of a fixed factory to a browser.
 type states struct {
 	*room
@@ -294,6 +310,11 @@ func newStates(t *testing.T) *states {
 	return &states{r, f, server}
 }
 
+// phone is four screens of a phone, the most that a page of work may take.
+const phone = 4 * 844
+
+var widths = []int64{390, 820, 1440}
+
 // A page of every state, at three widths, light and dark.
 func TestStates(t *testing.T) {
 	s := newStates(t)
@@ -302,35 +323,144 @@ func TestStates(t *testing.T) {
 	for _, state := range []struct {
 		name, path string
 		change     func(*factory)
+		work       bool // a page of work, which is short
 	}{
-		{"now", "/", nil},
-		{"issue", "/issue?ref=398", nil},
-		{"timeline", "/timeline?range=24h", nil},
-		{"agents", "/agents", nil},
-		{"money", "/money", nil},
-		{"not-found", "/issue?ref=999", nil},
-		{"filtered", "/?status=blocked&q=nothing", nil},
-		{"many", "/?rows=100", func(f *factory) { f.state = busy(200) }},
-		{"paused", "/", func(f *factory) { f.state.Paused, f.state.PausedAt = true, time.Now().Add(-time.Hour) }},
-		{"mistake", "/", func(f *factory) { f.state.Config.Error = "/etc/disinto/factory.toml:7: no such key: max_tokenz" }},
-		{"empty", "/", func(f *factory) {
-			d := busy(0)
-			f.state = control.Document{Forge: d.Forge, Config: d.Config, Threads: d.Threads, Agents: d.Agents[:2]}
-			for i := range f.state.Threads {
-				f.state.Threads[i].Slots = []control.SlotDocument{{Agents: []string{}}}
-			}
-		}},
+		{"now", "/", nil, true},
+		{"issue", "/issue?ref=398", nil, true},
+		{"timeline", "/timeline?range=24h", nil, true},
+		{"agents", "/agents", nil, true},
+		{"money", "/money", nil, true},
+		{"convoys", "/convoys", nil, true},
+		{"convoy", "/convoy?ref=20", nil, true},
+		{"not-found", "/issue?ref=999", nil, false},
+		{"filtered", "/?status=blocked&q=nothing", nil, false},
+		{"many", "/?rows=100", func(f *factory) { f.state = busy(200) }, false},
+		{"paused", "/", func(f *factory) { f.state.Paused, f.state.PausedAt = true, time.Now().Add(-time.Hour) }, false},
+		{"mistake", "/", func(f *factory) {
+			f.state.Paused = false
+			f.state.Config.Error = "/etc/disinto/factory.toml:7: no such key: max_tokenz"
+		}, false},
+		{"empty", "/", func(f *factory) { f.state = young() }, true},
 	} {
 		if state.change != nil {
 			s.factory.set(state.change)
 		}
 		t.Run(state.name, func(t *testing.T) {
 			r := s.with(t)
-			for _, width := range []int64{390, 820, 1440} {
+			for _, width := range widths {
 				for _, scheme := range []string{"light", "dark"} {
 					r.look(tab, state.path, state.name, width, scheme)
 				}
+				height := ask[int64](r, tab, `document.documentElement.scrollHeight`)
+				if state.work && width == widths[0] && height > phone {
+					t.Errorf("got %d pixels on a phone, want at most four screens: %d", height, phone)
+				}
 			}
 		})
+	}
+}
+
+// young is a factory in which nothing has happened yet.
+func young() control.Document {
+	d := busy(0)
+	d = control.Document{Forge: d.Forge, Config: d.Config, Threads: d.Threads, Agents: d.Agents[:2], Version: d.Version}
+	for i := range d.Threads {
+		d.Threads[i].Slots, d.Threads[i].Spent = []control.SlotDocument{{Agents: []string{}}}, control.SpentDocument{}
+	}
+	d.Unqueued = []control.QueueDocument{{Repo: "ada/teashop", Number: 3, Title: long, Code: threads.NotBacklog}}
+	return d
+}
+
+// Every button runs its command, at three widths.
+func TestButtons(t *testing.T) {
+	s := newStates(t)
+	tab := s.tab()
+	s.do(tab, chromedp.Navigate(s.base+"/signin#"+s.token), chromedp.WaitReady("main[data-live]"))
+	menu := func(name string) string {
+		return `[...document.querySelectorAll("summary")].find(s => s.textContent.startsWith("` + name + `")).click()`
+	}
+	paused := func(f *factory) { f.state.Paused, f.state.PausedAt = true, time.Now() }
+	for _, press := range []struct {
+		path, open, button string
+		change             func(*factory)
+		want               string
+	}{
+		{"/", "", `[formaction="/do/retry"]`, nil, `/v1/retry {"ref":"ada/teashop#398"}`},
+		{"/", "", `[formaction="/do/approve"]`, nil, `/v1/approve {"ref":"ada/teashop#93"}`},
+		{"/", "", `[aria-label^="Go on"]`, nil, `/v1/retry {"ref":"ada/teashop#405"}`},
+		{"/", "", `[aria-label="Pause llama"]`, nil, `/v1/pause {"name":"llama"}`},
+		{"/", "Pause", `form[action="/do/pause"] button`, nil, `/v1/pause {"name":""}`},
+		{"/", "Pause", `form[action="/do/resume"] button`, nil, `/v1/resume {"name":""}`},
+		{"/agents", "", `[aria-label="Resume gardener"]`, nil, `/v1/resume {"name":"gardener"}`},
+		{"/issue?ref=398", "", `.reason [formaction="/do/retry"]`, nil, `/v1/retry {"ref":"ada/teashop#398"}`},
+		{"/issue?ref=398", "More", `[formaction="/do/cancel"]`, nil, `/v1/cancel {"ref":"ada/teashop#398"}`},
+		{"/issue?ref=398", "More", `[formaction="/do/release"]`, nil, `/v1/release {"ref":"ada/teashop#398"}`},
+		{"/convoys", "", `[formaction="/do/convoy-start"]`, nil, `/v1/convoy/start {"ref":"ada/teashop#20"}`},
+		{"/", "", `#paused [formaction="/do/resume"]`, paused, `/v1/resume {"name":""}`},
+		{"/", "", `[formaction="/do/sling"]`, func(f *factory) { f.state = young() }, `/v1/sling {"ref":"ada/teashop#3"}`},
+	} {
+		for _, width := range widths {
+			s.factory.set(func(f *factory) {
+				f.posted, f.state = nil, busy(40)
+				if press.change != nil {
+					press.change(f)
+				}
+			})
+			s.do(tab, emulation.SetDeviceMetricsOverride(width, 900, 1, width < 600), chromedp.Navigate(s.base+press.path),
+				chromedp.WaitReady("main[data-live]"))
+			if press.open != "" {
+				ask[bool](s.room, tab, menu(press.open)+", true")
+			}
+			s.do(tab, chromedp.Click(press.button))
+			s.until(tab, `document.querySelector("#said").textContent !== "" && document.readyState === "complete"`)
+			if got := s.factory.commands(); got != press.want {
+				t.Errorf("%s at %d pixels: got %s, want %s", press.button, width, got, press.want)
+			}
+		}
+	}
+}
+
+// A new issue is filed from any page, with the words of the form.
+func TestNewIssueForm(t *testing.T) {
+	s := newStates(t)
+	tab := s.tab()
+	s.do(tab, chromedp.Navigate(s.base+"/signin#"+s.token), chromedp.WaitReady("main[data-live]"),
+		chromedp.Navigate(s.base+"/money"), chromedp.Click(".menu summary"), chromedp.SendKeys("#new-title", "Add a bell"),
+		chromedp.SendKeys("#new-text", "It rings."), chromedp.Click(`form[action="/do/new"] button`))
+	s.until(tab, `document.querySelector("#said").textContent !== "" && location.pathname === "/money"`)
+	if got, want := s.factory.commands(), `/v1/sling {"title":"Add a bell","body":"It rings."}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// A page without an answer says since when and what it shows, and turns its commands off until it is connected again.
+func TestDisconnected(t *testing.T) {
+	s := newStates(t)
+	tab := s.tab()
+	s.do(tab, chromedp.Navigate(s.base+"/signin#"+s.token), chromedp.WaitReady("main[data-live]"))
+	buttons := `[...document.querySelectorAll("form[method=post] button, button[form=do]")]`
+	s.until(tab, `document.querySelector("#live").textContent === "Live"`)
+	s.factory.set(func(f *factory) { f.deaf = true })
+	s.server.CloseClientConnections()
+	s.until(tab, `/^Not connected since \d\d:\d\d:\d\d, showing \d\d:\d\d:\d\d UTC\.$/.test(
+		document.querySelector("#stale strong").textContent)`)
+	if !ask[bool](s.room, tab, buttons+`.length > 10 && `+buttons+`.every(b => b.disabled)`) {
+		t.Error("a command is on while the page is not connected")
+	}
+	was := ask[string](s.room, tab, `document.querySelector(".slots time").textContent`)
+	time.Sleep(1500 * time.Millisecond)
+	if is := ask[string](s.room, tab, `document.querySelector(".slots time").textContent`); is != was {
+		t.Errorf("a time counts from %s to %s while the page is not connected", was, is)
+	}
+	for _, width := range widths {
+		for _, scheme := range []string{"light", "dark"} {
+			s.shoot(tab, "disconnected", width, scheme)
+		}
+	}
+	s.factory.set(func(f *factory) { f.deaf, f.state.Today.Merged = false, 77 })
+	s.do(tab, chromedp.Click("#stale button"))
+	s.until(tab, `document.querySelector("#stale").hidden && document.querySelector("#totals").textContent.includes("77")`)
+	if !ask[bool](s.room, tab, buttons+`.every(b => !b.disabled)`) {
+		t.Error("a command is off although the page is connected again")
 	}
 }
