@@ -43,7 +43,7 @@ func TestOthersAccount(t *testing.T) {
 		for _, as := range []forgejo.AdminOptions{w.withToken, w.withPassword} {
 			h := w.hire(as)
 			err := h.Check(w.Context())
-			if err == nil || !strings.Contains(err.Error(), "it may be a person's, with the address "+w.name+"@") ||
+			if err == nil || !strings.Contains(err.Error(), "it may be a person's, "+w.name+"@") ||
 				!strings.Contains(err.Error(), "--adopt") {
 				w.Errorf("Check: %v, want whose it may be", err)
 			}

@@ -74,19 +74,29 @@ func (f *Factory) hold(ctx context.Context, o owner) (h holding, err error) {
 	return h, nil
 }
 
-// foreign says whose an account may be that is not ours, and how to go on.
+// Foreign is the refusal to use an account that is not this factory's.
+type Foreign struct {
+	Login string
+	Whose string // whose it may be
+	lacks string // what the secrets file lacks
+}
+
+// Error names the account, whose it may be, and how to go on.
+func (e *Foreign) Error() string {
+	return fmt.Sprintf("cannot use the account %s: it exists, and %s, so it may be %s; use another name, or --adopt to "+
+		"work as this account too, which adds a token and changes neither its password nor its other tokens", e.Login,
+		e.lacks, e.Whose)
+}
+
 func (f *Factory) foreign(h *holding, o owner) error {
-	whose := "a person's, with the address " + h.account.Email
+	e := Foreign{o.login, "a person's, " + h.account.Email, f.Secrets.Path + " has no token of it"}
 	if o.created(h) {
-		whose = "that of another factory, which created it"
+		e.Whose = "another factory's"
 	}
-	lacks := "has no token of it"
 	if h.stale {
-		lacks = "has a token of it that does not sign in as it"
+		e.lacks = f.Secrets.Path + " has a token of it that does not sign in as it"
 	}
-	return fmt.Errorf("cannot use the account %s: it exists, and %s %s, so it may be %s; use another name (with init: "+
-		"--name WORD), or --adopt to work as this account too, which adds a token and changes neither its password nor its "+
-		"other tokens", o.login, f.Secrets.Path, lacks, whose)
+	return &e
 }
 
 // noPassword says how to get a token for an account if the administrator signs in with a token.

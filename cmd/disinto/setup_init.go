@@ -340,12 +340,32 @@ func (f *initFlags) accounts(ctx context.Context, c *cli) ([]*hire.Hire, error) 
 		all = append(all, f.agent(c, t, s, e))
 	}
 	problems := []error{t.problem}
+	var foreign []*hire.Foreign
 	for _, h := range all {
 		h.Keep = true
-		problems = append(problems, h.Check(ctx))
+		err := h.Check(ctx)
+		if not, is := errors.AsType[*hire.Foreign](err); is {
+			foreign = append(foreign, not)
+			continue
+		}
+		problems = append(problems, err)
 	}
 	t.noteSecrets(c)
-	return all, unrepeated(problems)
+	return all, unrepeated(append(problems, notOurs(foreign)))
+}
+
+// notOurs joins the refusals of accounts into one, with init's remedy; nil without one.
+func notOurs(all []*hire.Foreign) error {
+	if len(all) == 0 {
+		return nil
+	}
+	var logins []string
+	for _, e := range all {
+		logins = append(logins, e.Login+" (perhaps "+e.Whose+")")
+	}
+	return fmt.Errorf("cannot use accounts that exist, and of which this factory has no token: %s; with --name WORD "+
+		"this factory gets accounts of its own, such as disinto-WORD, or use --adopt to work as these too, which adds a "+
+		"token to each and changes neither passwords nor other tokens", strings.Join(logins, ", "))
 }
 
 // entries returns the agents to hire: those in the file or, if it has none, the first ones.
