@@ -209,6 +209,8 @@ type Job struct {
 	// Spent is called with the usage that the program has reported so far, each time it has grown. The session's
 	// goroutine calls it, so it must not block. nil means that the caller does not need it.
 	Spent func(Usage) `json:"-"`
+	// Doing is called likewise with the phase in which the program says it is, each time that changes.
+	Doing func(Doing) `json:"-"`
 	// BackendURL is the program's local inference server. The server can compute for minutes while the program is
 	// silent, so the executor queries it before it declares a session stalled. Empty means that there is no such
 	// server.
@@ -307,14 +309,16 @@ const (
 	ClaimFailed Result = "claim-failed" // never started: the claim on the item failed
 	// TokenRejected is a failure during which the forge rejected the agent's token, or a request made with it.
 	TokenRejected Result = "token-rejected"
-	Lost          Result = "lost" // the supervisor died while it ran
+	// SetupFailed is a session whose repository could not be set up at its base commit. It says nothing about the item.
+	SetupFailed Result = "setup-failed"
+	Lost        Result = "lost" // the supervisor died while it ran
 )
 
 // Claimable reports whether a program can report this result about itself.
 func (r Result) Claimable() bool {
 	switch r {
 	case Done, Refused, Question, Planned, Failed, NoProgress, Limited, BackendDown, Unanswered, Killed, Looped,
-		OverBudget, PushRefused, TooBig:
+		OverBudget, PushRefused, TooBig, SetupFailed:
 		return true
 	}
 	return false
@@ -435,6 +439,7 @@ type Outcome struct {
 	RetryAt   time.Time // with Limited, when the limit is lifted; zero means unknown
 	SessionID string    // the program's own id of its conversation, for resuming it; may be empty
 	Usage     Usage
+	Steps     []Step      // the commands that ran beside the agent, in order
 	Resumed   *Resumption // nil if the session continued no conversation, or the program does not report it
 	// Claimed says that the program left a result. Without a result the exit status shows how the program ended but not
 	// what it achieved, and the supervisor must query the forge.

@@ -17,6 +17,7 @@ type Cmd struct {
 	Stdin  io.Reader
 	Stdout io.Writer
 	Stderr io.Writer
+	Alone  bool // all processes that it leaves behind are ended
 }
 
 // Argv renders the role's command for one session. The program and each argument are separate templates: text from the

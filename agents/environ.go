@@ -69,6 +69,8 @@ type Env struct {
 	// ReadAll lets the program read text that accounts without write access wrote on the forge.
 	ReadAll bool
 
+	Room Room // of the repository; its Beat and Withheld are filled in
+
 	Secrets []SecretVar // every secret that the configuration names, of all owners
 }
 
@@ -327,6 +329,7 @@ func (e *Env) contract(vars map[string]string) {
 	if e.User != "" {
 		vars["USER"], vars["LOGNAME"] = e.User, e.User
 	}
+	e.room(vars)
 }
 
 // ReadersAll is the value of $DISINTO_READERS that lets the program read what every account wrote.

@@ -32,12 +32,15 @@ type resultDocument struct {
 	Usage     *Usage `json:"usage"`
 	// Resumed is missing if the program does not continue conversations.
 	Resumed *Resumption `json:"resumed,omitempty"`
+	Steps   []Step      `json:"steps,omitempty"`
+	Doing   Doing       `json:"doing,omitzero"` // of an unfinished result
 }
 
 // FormatResult returns the text of a result with the fields of o that a program can know.
 func FormatResult(o *Outcome) ([]byte, error) {
 	d := resultDocument{
 		Outcome: o.Result, Reason: o.Reason, Words: o.Words, SessionID: o.SessionID, Usage: &o.Usage, Resumed: o.Resumed,
+		Steps: o.Steps,
 	}
 	if !o.RetryAt.IsZero() {
 		d.RetryAt = o.RetryAt.UTC().Format(time.RFC3339)
@@ -49,27 +52,31 @@ func FormatResult(o *Outcome) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// FormatUsage returns the text of an unfinished result, which holds the usage of a session so far.
-func FormatUsage(u Usage) ([]byte, error) {
+// FormatProgress returns the text of an unfinished result, which holds the usage of a session so far, and its phase.
+func FormatProgress(u Usage, d Doing) ([]byte, error) {
 	return json.Marshal(struct {
 		Usage Usage `json:"usage"`
-	}{u})
+		Doing Doing `json:"doing,omitzero"`
+	}{u, d})
 }
 
 // ErrUnfinished is the error of a result with a usage and no outcome: its program still runs, or ended before it knew
 // the outcome.
 var ErrUnfinished = errors.New("result has a usage and no outcome")
 
-// ParseUsage decodes the usage of a result, finished or not.
-func ParseUsage(text []byte) (Usage, error) {
+// ParseProgress decodes the usage of a result, finished or not, and the phase of an unfinished one.
+func ParseProgress(text []byte) (u Usage, doing Doing, err error) {
 	var d resultDocument
 	if err := d.read(text); err != nil {
-		return Usage{}, err
+		return u, doing, err
+	}
+	if d.Outcome == "" {
+		doing = d.Doing.Known()
 	}
 	if d.Usage == nil {
-		return Usage{}, nil
+		return u, doing, nil
 	}
-	return *d.Usage, d.Usage.check()
+	return *d.Usage, doing, d.Usage.check()
 }
 
 // read decodes a text of at most MaxResult bytes.
@@ -122,6 +129,7 @@ func ParseResult(text []byte) (Outcome, error) {
 	if d.Resumed != nil {
 		o.Resumed = d.Resumed.Bounded()
 	}
+	o.Steps = BoundedSteps(d.Steps)
 	if o.Result == Question || o.Result == Planned {
 		o.Words, o.Reason = ManyLines(d.Words), cmp.Or(o.Reason, oneLine(d.Words))
 	}

@@ -138,11 +138,11 @@ func TestParseResultRefuses(t *testing.T) {
 // A program can report its usage before it knows its outcome.
 func TestUnfinishedResult(t *testing.T) {
 	used := Usage{InputTokens: 7, CachedTokens: 1, OutputTokens: 2, CostUSD: 0.5}
-	text, err := FormatUsage(used)
+	text, err := FormatProgress(used, Doing{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o, err := ParseResult(text); !errors.Is(err, ErrUnfinished) || o != (Outcome{Usage: used}) {
+	if o, err := ParseResult(text); !errors.Is(err, ErrUnfinished) || !cmp.Equal(o, Outcome{Usage: used}) {
 		t.Errorf("ParseResult(%s) = %+v, %v, want only the usage and ErrUnfinished", text, o, err)
 	}
 	finished, err := FormatResult(&Outcome{Result: Done, Usage: used})
@@ -150,8 +150,8 @@ func TestUnfinishedResult(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, want := range map[string]Usage{string(text): used, string(finished): used, `{"outcome":"done"}`: {}} {
-		if u, err := ParseUsage([]byte(text)); err != nil || u != want {
-			t.Errorf("ParseUsage(%s) = %+v, %v, want %+v", text, u, err, want)
+		if u, _, err := ParseProgress([]byte(text)); err != nil || u != want {
+			t.Errorf("ParseProgress(%s) = %+v, %v, want %+v", text, u, err, want)
 		}
 	}
 	for _, text := range []string{
@@ -159,8 +159,8 @@ func TestUnfinishedResult(t *testing.T) {
 		`{"usage":{"cost_usd":-1}}`, `{"usage":{"output_tokens":1000000001}}`, `{"usage":{"input_tokens":1e30}}`,
 		`{"usage":`, "",
 	} {
-		if u, err := ParseUsage([]byte(text)); err == nil {
-			t.Errorf("ParseUsage(%s) = %+v, want an error", text, u)
+		if u, _, err := ParseProgress([]byte(text)); err == nil {
+			t.Errorf("ParseProgress(%s) = %+v, want an error", text, u)
 		}
 	}
 }
@@ -183,13 +183,13 @@ func TestBudgetReached(t *testing.T) {
 	}
 }
 
-func FuzzParseUsage(f *testing.F) {
+func FuzzParseProgress(f *testing.F) {
 	f.Add([]byte(`{"usage":{"input_tokens":1,"cost_usd":0.5}}`))
 	f.Add([]byte(`{"usage":{"cost_usd":1e308}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		u, err := ParseUsage(text)
+		u, _, err := ParseProgress(text)
 		if err == nil && u != u.Bounded() {
-			t.Errorf("ParseUsage(%q) = %+v, which is out of bounds", text, u)
+			t.Errorf("ParseProgress(%q) = %+v, which is out of bounds", text, u)
 		}
 	})
 }

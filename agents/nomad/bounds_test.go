@@ -168,6 +168,15 @@ func FuzzOrder(f *testing.F) {
 
 // TestCodes: each result has its own exit code, which nothing else uses.
 func TestCodes(t *testing.T) {
+	for _, result := range []agents.Result{
+		agents.Done, agents.Refused, agents.Question, agents.Planned, agents.Failed, agents.NoProgress, agents.Limited,
+		agents.BackendDown, agents.Unanswered, agents.Killed, agents.Looped, agents.OverBudget, agents.PushRefused,
+		agents.TooBig, agents.SetupFailed,
+	} {
+		if !result.Claimable() || resultOf(codeOf(result)) != result {
+			t.Errorf("%s, which a program can report, has no code", result)
+		}
+	}
 	for i, row := range codes {
 		if resultOf(codeOf(row.result)) != row.result {
 			t.Errorf("%s does not have its own code", row.result)

@@ -13,14 +13,17 @@ import (
 // does not know its allocations for the first 4 s after its start.
 const documentTime = 15 * time.Second
 
-// readDocument reads the document of session-run, and reports a usage that has grown. For an ended allocation it
-// retries until the document contains the outcome.
+// readDocument reads the document of session-run, and reports a usage that has grown, and another phase. For an ended
+// allocation it retries until the document contains the outcome.
 func (s *session) readDocument(calls context.Context, a *allocation) {
 	for try := 0; ; try++ {
 		d, err := s.client.getDocument(calls, a.ID)
 		if err == nil {
 			if s.spent != nil && (s.document == nil || d.Usage != s.document.Usage) && d.Usage != (agents.Usage{}) {
 				s.spent(d.Usage)
+			}
+			if s.doing != nil && (s.document == nil || d.Doing != s.document.Doing) {
+				s.doing(d.Doing)
 			}
 			s.document = d
 		}

@@ -73,7 +73,7 @@ func longest(j *agents.Job) time.Duration {
 
 // newOrder returns the order of a job.
 func newOrder(j agents.Job, self string, now time.Time) *Order {
-	j.Spent = nil
+	j.Spent, j.Doing = nil, nil
 	if j.Target.Driver == agents.DriverExec {
 		j.OwnUser = false // Nomad starts session-run itself under the agent's account
 	}

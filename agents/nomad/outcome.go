@@ -33,6 +33,9 @@ var codes = []struct {
 	{22, agents.NoPlace},
 	{23, agents.Unanswered},
 	{24, agents.Killed},
+	{25, agents.PushRefused},
+	{26, agents.TooBig},
+	{27, agents.SetupFailed},
 	{exitTaken, agents.Lost},
 }
 
@@ -64,6 +67,7 @@ type document struct {
 	Started    *startReport    `json:",omitempty"` // nil until the program has started
 	LastOutput time.Time       `json:",omitzero"`
 	Usage      agents.Usage    // so far
+	Doing      agents.Doing    `json:",omitzero"`
 	Outcome    *agents.Outcome `json:",omitempty"` // nil until all processes of the session have ended
 }
 
@@ -86,7 +90,7 @@ func parseDocument(text []byte) (*document, error) {
 	if err := json.Unmarshal(text, d); err != nil {
 		return nil, fmt.Errorf("cannot read the document of the session: %w", err)
 	}
-	d.Usage = d.Usage.Bounded()
+	d.Usage, d.Doing = d.Usage.Bounded(), d.Doing.Known()
 	if d.Started != nil {
 		d.Started.Sandbox = oneLine(d.Started.Sandbox)
 	}
@@ -99,7 +103,7 @@ func parseDocument(text []byte) (*document, error) {
 	}
 	o.Reason, o.Signal = oneLine(o.Reason), oneLine(o.Signal)
 	o.Words, o.Tail = agents.ManyLines(o.Words), agents.ManyLines(o.Tail)
-	o.Usage = o.Usage.Bounded()
+	o.Usage, o.Steps = o.Usage.Bounded(), agents.BoundedSteps(o.Steps)
 	o.CPU, o.MaxRSS, o.Seen = max(o.CPU, 0), max(o.MaxRSS, 0), o.Seen.Bounded()
 	if !agents.ValidDigest(o.Digest) {
 		o.Digest = ""

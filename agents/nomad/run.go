@@ -56,6 +56,7 @@ type session struct {
 	id     string // job id
 	order  *Order
 	spent  func(agents.Usage)
+	doing  func(agents.Doing)
 	news   chan struct{} // receives when the job has changed
 	// unlisted says that the job disappeared from the list of unstopped jobs.
 	unlisted atomic.Bool
@@ -86,8 +87,8 @@ func (e *Executor) Run(ctx context.Context, job agents.Job, started func(agents.
 		return agents.Outcome{Result: agents.Failed, Reason: "internal error: a job without a usable run id"}
 	}
 	s := &session{
-		exec: e, id: jobID(job.RunID), spent: job.Spent, news: make(chan struct{}, 1), since: time.Now(), changed: time.Now(),
-		quiet: make(chan struct{}),
+		exec: e, id: jobID(job.RunID), spent: job.Spent, doing: job.Doing, news: make(chan struct{}, 1),
+		since: time.Now(), changed: time.Now(), quiet: make(chan struct{}),
 	}
 	if !e.addSession(s) {
 		return agents.Outcome{Result: agents.Failed, Reason: "internal error: the run " + job.RunID + " is running already"}

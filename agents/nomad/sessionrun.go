@@ -136,6 +136,7 @@ func (p *SessionRun) runAgent(ctx context.Context, o *Order, book *documentWrite
 	ctx, cancel := context.WithDeadline(ctx, began.Add(longest(&job)))
 	defer cancel()
 	job.Spent = func(u agents.Usage) { book.write(func(d *document) { d.Usage = u }) }
+	job.Doing = func(now agents.Doing) { book.write(func(d *document) { d.Doing = now }) }
 	relay := p.relayLog(job, o.Secrets, book)
 	out := p.Run(ctx, job, func(s agents.Started) {
 		book.write(func(d *document) { d.Started = &startReport{s.At.UTC(), s.Sandbox} })

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"codeberg.org/johba/disinto/agents/process/pid1"
+	"codeberg.org/johba/disinto/agents/process/tree"
 )
 
 // commandGrace is the time from TERM to KILL when a short command's context ends. Git removes its lock files on TERM,
@@ -29,6 +30,8 @@ type Cmd struct {
 	Stdin  io.Reader
 	Stdout io.Writer // written by one goroutine at a time, even if it is also Stderr
 	Stderr io.Writer
+	// Alone ends all processes that the command leaves behind, below a process with NewReaper.
+	Alone bool
 }
 
 // ExitError is the error of a command that ran and did not end with status 0.
@@ -41,6 +44,9 @@ type ExitError struct {
 func (e *ExitError) Killed() bool {
 	return e.Status.Signaled() && e.Status.Signal() == syscall.SIGKILL || e.Status.ExitStatus() == killedStatus
 }
+
+// ExitCode returns the command's exit status; -1 if a signal ended it.
+func (e *ExitError) ExitCode() int { return e.Status.ExitStatus() }
 
 // killedStatus is the exit status of a shell whose command was ended by SIGKILL.
 const killedStatus = 128 + int(syscall.SIGKILL)
@@ -60,12 +66,19 @@ func (r *Reaper) Run(ctx context.Context, cmd Cmd) error {
 	}
 	var p plumbing
 	defer p.close()
+	before := make(map[tree.ID]bool)
+	if cmd.Alone {
+		before = members(os.Getpid())
+	}
 	child, err := r.launch(cmd, &p)
 	if err != nil {
 		return fmt.Errorf("cannot run %s: %w", cmd.Argv[0], err)
 	}
 	p.start(cmd.Stdin)
 	e := child.await(ctx)
+	if cmd.Alone {
+		endOthers(before)
+	}
 	copyErr := p.finish()
 	switch {
 	case ctx.Err() != nil && e.Status != 0:
@@ -74,6 +87,29 @@ func (r *Reaper) Run(ctx context.Context, cmd Cmd) error {
 		return &ExitError{Name: cmd.Argv[0], Status: e.Status}
 	}
 	return copyErr
+}
+
+// members returns a process and those below it.
+func members(root int) map[tree.ID]bool {
+	ids := make(map[tree.ID]bool)
+	list, _ := tree.Of(root)
+	for _, p := range list {
+		ids[p.ID()] = true
+	}
+	return ids
+}
+
+// endOthers kills all processes below this one that were not there before. A process that the kernel does not release
+// is left to the end of the session.
+func endOthers(before map[tree.ID]bool) {
+	self, until := os.Getpid(), time.Now().Add(commandGrace)
+	hunt := tree.Killer{Member: func(p tree.Process) bool { return p.PPID == self && !before[p.ID()] }}
+	for time.Now().Before(until) {
+		if alive, err := hunt.KillOnce(); err != nil || alive == 0 {
+			return
+		}
+		time.Sleep(hunt.Pause)
+	}
 }
 
 func (r *Reaper) launch(cmd Cmd, p *plumbing) (*Child, error) {

@@ -106,7 +106,7 @@ func (e *Executor) enter(job agents.Job) (*run, error) {
 	case e.runs[job.RunID] != nil:
 		return nil, fmt.Errorf("the run %s is running already", job.RunID)
 	case r != nil:
-		r.job.Spent, r.job.Hurry = job.Spent, job.Hurry
+		r.job.Spent, r.job.Doing, r.job.Hurry = job.Spent, job.Doing, job.Hurry
 		delete(e.adopted, job.RunID)
 		delete(e.reported, job.RunID)
 	case resumes:

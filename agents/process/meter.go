@@ -14,21 +14,26 @@ const meterTick = 2 * time.Second
 // meter reads the usage from the result that a program writes while it runs. The meter's usage never shrinks.
 type meter struct {
 	used   agents.Usage
+	doing  agents.Doing
 	odd    string // the last reading's problem; logged if the next one has it too, because a file can be half-written
 	logged bool   // a problem was logged
 }
 
 // ticks returns a tick for each reading of the usage; nil if nobody receives it.
 func (m *meter) ticks(job agents.Job) <-chan time.Time {
-	if job.Spent == nil || job.ResultPath == "" {
+	if job.Spent == nil && job.Doing == nil || job.ResultPath == "" {
 		return nil
 	}
 	return time.Tick(meterTick)
 }
 
-// measure reads the result, and reports a usage that has grown.
+// measure reads the result, and reports a usage that has grown, and another phase.
 func (r *run) measure() {
-	said, err := readUsage(r.job.ResultPath, r.account)
+	said, doing, err := readProgress(r.job.ResultPath, r.account)
+	if doing != r.meter.doing && err == nil && r.job.Doing != nil {
+		r.meter.doing = doing
+		r.job.Doing(doing)
+	}
 	grown, odd := r.meter.merge(said, err)
 	if odd != "" {
 		r.log(odd)
@@ -59,15 +64,14 @@ func (m *meter) merge(said agents.Usage, err error) (grown bool, odd string) {
 	return grown, odd
 }
 
-// readUsage reads the usage of the result at path.
-func readUsage(path string, a *account) (u agents.Usage, err error) {
+// readProgress reads the usage and the phase of the result at path.
+func readProgress(path string, a *account) (u agents.Usage, doing agents.Doing, err error) {
 	text, found, err := resultText(path, a)
 	if !found || err != nil {
-		return u, err
+		return u, doing, err
 	}
-	u, err = agents.ParseUsage(text)
-	if err != nil {
-		return agents.Usage{}, err
+	if u, doing, err = agents.ParseProgress(text); err != nil {
+		return agents.Usage{}, agents.Doing{}, err
 	}
-	return u, nil
+	return u, doing, nil
 }

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -72,7 +74,7 @@ func TestReadUsage(t *testing.T) {
 		"negative": {0, "negative usage"}, "absurd": {0, "more than"}, "no number": {0, "not the JSON"},
 		"endless": {0, "not the JSON"}, "long": {0, "plain file"}, "pipe": {0, "plain file"}, "link": {0, "plain file"},
 	} {
-		u, err := readUsage(at(name), nil)
+		u, _, err := readProgress(at(name), nil)
 		if u.Tokens() != want.tokens || (err == nil) != (want.wrong == "") || err != nil &&
 			!strings.Contains(err.Error(), want.wrong) {
 			t.Errorf("%s: %+v, %v, want %+v", name, u, err, want)
@@ -109,5 +111,27 @@ func TestSpent(t *testing.T) {
 				t.Errorf("outcome %+v, want cancelled at 42 tokens", o)
 			}
 		})
+	}
+}
+
+// The executor reports the phase of a program each time that it changes.
+func TestDoing(t *testing.T) {
+	t.Parallel()
+	job := newJob(t, `echo '{"usage":{},"doing":{"phase":"setup","since":"2026-01-02T03:04:05Z"}}' >$DISINTO_RESULT
+		while ! test -e seen; do sleep 0.1; done
+		echo '{"usage":{}}' >$DISINTO_RESULT; while ! test -e over; do sleep 0.1; done`)
+	var got []agents.Doing
+	job.Doing = func(d agents.Doing) {
+		got = append(got, d)
+		name := []string{"seen", "over"}[min(len(got), 2)-1]
+		if err := os.WriteFile(filepath.Join(job.Dir, name), nil, 0o644); err != nil {
+			t.Error(err)
+		}
+	}
+	job.Spent = func(agents.Usage) {}
+	o := (&Executor{Reaper: reaper}).Run(t.Context(), job, nil)
+	want := []agents.Doing{{Phase: agents.PhaseSetup, Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}, {}}
+	if !slices.Equal(got, want) || o.Result != agents.Done {
+		t.Errorf("got %+v and %+v, want %+v", got, o, want)
 	}
 }

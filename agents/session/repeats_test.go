@@ -257,7 +257,7 @@ func TestOwnLimit(t *testing.T) {
 					}
 					goOn = say(events[cli](said, fmt.Sprint("make ", said), "ok"))
 					text, err := os.ReadFile(r.ResultPath)
-					u, bad := agents.ParseUsage(text)
+					u, _, bad := agents.ParseProgress(text)
 					if err != nil || bad != nil {
 						t.Errorf("%v, %v", err, bad)
 					}

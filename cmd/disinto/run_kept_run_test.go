@@ -57,7 +57,7 @@ func playTalk(dir string) int {
 			t.Firsts = append(t.Firsts, talkFirst{had, u.CachedTokens, u.InputTokens})
 		}
 		total = total.Add(u)
-		usage, err := agents.FormatUsage(total)
+		usage, err := agents.FormatProgress(total, agents.Doing{})
 		text, _ := json.Marshal(t)
 		if err == nil {
 			err = os.WriteFile(os.Getenv("DISINTO_RESULT"), usage, 0o600)

@@ -1,0 +1,137 @@
+package agents
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Room is what a session gets around its agent in one repository. The zero value is nothing.
+type Room struct {
+	Setup Commands `json:"setup,omitzero"`
+	// Beat is how often the session says that a command still runs, so that a silent one is no stall.
+	Beat time.Duration `json:"beat,omitempty"`
+	// Withheld are the names of variables that the commands do not get: the keys of models.
+	Withheld []string `json:"withheld,omitempty"`
+}
+
+// Empty reports whether the room has nothing in it.
+func (r *Room) Empty() bool { return len(r.Setup.Argv) == 0 }
+
+// Commands run one after the other, without a shell, until one fails.
+type Commands struct {
+	Argv    [][]string    `json:"argv"`
+	Timeout time.Duration `json:"timeout"` // of all of them together
+}
+
+// RoomVar is the variable with the session's room as JSON. It is missing where the room is empty.
+const RoomVar = "DISINTO_ROOM"
+
+// ParseRoom decodes the value of RoomVar. An empty text is an empty room.
+func ParseRoom(text string) (r Room, err error) {
+	if text == "" {
+		return r, nil
+	}
+	if err := json.Unmarshal([]byte(text), &r); err != nil {
+		return r, fmt.Errorf("$%s is not the JSON of a room: %w", RoomVar, err)
+	}
+	return r, nil
+}
+
+// room sets RoomVar for a session that writes code. The keys of models are those that agent CLIs know, and all that the
+// thread lets pass.
+func (e *Env) room(vars map[string]string) {
+	delete(vars, RoomVar)
+	if e.Room.Empty() || !e.Kind.Writes() || e.Cause == causePlan || !e.Role.BuiltIn() {
+		return
+	}
+	r := e.Room
+	r.Beat = min(max(e.Role.Stall/3, time.Millisecond), time.Minute)
+	for name := range vars {
+		if modelNames.match(name) || matches(e.EnvAllow, name) {
+			r.Withheld = append(r.Withheld, name)
+		}
+	}
+	slices.Sort(r.Withheld)
+	if text, err := json.Marshal(r); err == nil {
+		vars[RoomVar] = string(text)
+	}
+}
+
+// causePlan is the cause of a session that plans an issue.
+const causePlan = "plan"
+
+// Phase is a part of a session in which its agent does not work.
+type Phase string
+
+// PhaseSetup is the phase of the repository's setup.
+const PhaseSetup Phase = "setup"
+
+// Verb names the phase as something that happens.
+func (p Phase) Verb() string { return "setting up" }
+
+// Doing is the phase in which a session is. The zero value means that its agent works.
+type Doing struct {
+	Phase Phase     `json:"phase,omitempty"`
+	Since time.Time `json:"since,omitzero"`
+}
+
+// Known returns the phase that a program reports, and the zero value for one that does not exist.
+func (d Doing) Known() Doing {
+	if d.Phase != PhaseSetup {
+		return Doing{}
+	}
+	return d
+}
+
+// Step is a command that a session ran beside its agent.
+type Step struct {
+	Phase   Phase   `json:"phase"`
+	Command string  `json:"command"` // on one line
+	Exit    int     `json:"exit"`    // its exit code; -1 if it has none, for the reason in Why
+	Why     string  `json:"why,omitempty"`
+	Seconds float64 `json:"seconds"`
+}
+
+// Failed reports whether the command failed.
+func (s *Step) Failed() bool { return s.Exit != 0 }
+
+// Words describes how a command ended: "npm ci, exit 1".
+func (s *Step) Words() string {
+	if s.Why != "" {
+		return s.Command + ", " + s.Why
+	}
+	return fmt.Sprintf("%s, exit %d", s.Command, s.Exit)
+}
+
+// MaxSteps bounds the steps of a session that are kept, and maxCommand a command in bytes: with JSON's escapes they
+// stay far below MaxResult.
+const (
+	MaxSteps   = 40
+	maxCommand = 200
+)
+
+// BoundedSteps returns the newest steps, with plausible numbers and texts of one line. A program reports them.
+func BoundedSteps(steps []Step) []Step {
+	steps = slices.Clone(steps[max(0, len(steps)-MaxSteps):])
+	for i := range steps {
+		s := &steps[i]
+		s.Phase = Phase(shortLine(string(s.Phase)))
+		s.Command, s.Why = shortLine(s.Command), shortLine(s.Why)
+		s.Exit = min(max(s.Exit, -1), 255)
+		if !(s.Seconds >= 0) { // also NaN
+			s.Seconds = 0
+		}
+		s.Seconds = min(s.Seconds, 1e6)
+	}
+	return steps
+}
+
+func shortLine(text string) string {
+	if text = oneLine(text); len(text) > maxCommand {
+		text = strings.ToValidUTF8(text[:maxCommand-3], "") + "…"
+	}
+	return text
+}
