@@ -30,6 +30,7 @@ func (rn *sessionRunner) job(x *session) (agents.Job, error) {
 	j.Workspace, j.HomeKey = path.Join(x.Agent, workspaceName(x)), x.Agent
 	j.MaxLog = x.config.Factory.MaxLog
 	j.Spent = func(u agents.Usage) { rn.spent(x, u) }
+	j.Doing = func(now agents.Doing) { rn.doing(x, now) }
 	j.Timeout, j.Stall = x.role.Timeout, x.role.Stall
 	if x.thread.Backend.Server() {
 		j.BackendURL = cmp.Or(x.agent.BaseURL, x.thread.BaseURL)
@@ -96,6 +97,7 @@ func (x *session) environ(j *agents.Job) *agents.Env {
 		EnvAllow: x.thread.EnvAllow, EnvDeny: x.thread.EnvDeny, Vars: x.thread.Vars,
 		ForgeURL: strings.TrimSuffix(x.config.Forge.URL, "/"), Home: j.Home, User: j.User,
 		Workspace: j.Dir, ResultPath: j.ResultPath, Tmp: j.Tmp,
+		Room:    x.config.Room(j.Repo),
 		ReadAll: x.config.Forge.ReadersAll, MaxUnseen: x.config.Forge.MaxUnseen, Secrets: x.config.Secrets,
 	}
 }

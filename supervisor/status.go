@@ -19,6 +19,7 @@ func (s *Supervisor) Document() *control.Document {
 	d.Problems, d.Upkeep = append(s.problems.lines(), s.cleaner.clearing.lines()...), s.problems.upkeep()
 	d.Problems = append(append(d.Problems, s.state.off()...), append(s.inference.saves.lines(), s.state.forgotten()...)...)
 	d.Problems = append(append(d.Problems, s.state.failing()...), s.state.nomadDown()...)
+	d.Problems = append(d.Problems, s.state.brokenRepos()...)
 	d.Alarms = s.alarms(time.Now())
 	s.services.addServices(d)
 	if s.Notify != nil {

@@ -117,7 +117,9 @@ func (s *Supervisor) tellCrash(sessions int) {
 // resume waits for a program that an earlier supervisor started, and concludes its session.
 func (rn *sessionRunner) resume(x *session) {
 	here, ran := x.thread.Executor == "", false
-	job := agents.Job{RunID: x.RunID, Spent: func(u agents.Usage) { rn.spent(x, u) }}
+	job := agents.Job{
+		RunID: x.RunID, Spent: func(u agents.Usage) { rn.spent(x, u) }, Doing: func(now agents.Doing) { rn.doing(x, now) },
+	}
 	out := rn.order(x, job, func(begun agents.Started) {
 		ran = true
 		if here {

@@ -49,10 +49,11 @@ type session struct {
 	pid     int
 	place   string // where the program runs; empty on this machine
 	sandbox string // describes the sandbox; empty without one
-	sent    bool   // its executor has the session, or may have it
-	served  bool   // the program may use the thread's inference server
-	shares  bool   // another session has used the same server meanwhile
-	placed  bool   // the conversation is being restored into slot, or was
+	now     agents.Doing
+	sent    bool // its executor has the session, or may have it
+	served  bool // the program may use the thread's inference server
+	shares  bool // another session has used the same server meanwhile
+	placed  bool // the conversation is being restored into slot, or was
 	slot    int
 	holds   *agents.ServerSlot // had the conversation just before the session or its server was ended; nil: unknown
 	first   agents.Usage       // usage of the first answer
@@ -236,7 +237,7 @@ func (x *session) document() control.SessionDocument {
 	return control.SessionDocument{
 		RunID: x.RunID, Thread: x.Thread, Slot: x.Slot, Agent: x.Agent, Role: x.Role, Kind: x.Item.Kind,
 		Repo: x.Item.Ref.Repo, Number: x.Item.Ref.Number, Title: x.Item.Title, State: x.State, PID: x.pid, Place: x.place,
-		Attempt: x.Attempt, StartedAt: x.Started, Sandbox: x.sandbox, Usage: x.Used,
+		Attempt: x.Attempt, StartedAt: x.Started, Sandbox: x.sandbox, Usage: x.Used, Doing: x.now,
 	}
 }
 
@@ -292,6 +293,11 @@ func (x *session) redacted(out agents.Outcome) agents.Outcome {
 		*text = agents.Redact(*text, x.secrets)
 	}
 	out.Seen = out.Seen.Redact(x.secrets)
+	out.Steps = slices.Clone(out.Steps)
+	for i := range out.Steps {
+		s := &out.Steps[i]
+		s.Command, s.Why = agents.Redact(s.Command, x.secrets), agents.Redact(s.Why, x.secrets)
+	}
 	if out.Resumed != nil {
 		r := *out.Resumed
 		r.Changed = agents.Redact(r.Changed, x.secrets)

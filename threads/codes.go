@@ -52,6 +52,7 @@ const (
 	NotDue            Code = "not-due"
 	GaveUp            Code = "gave-up"
 	CoolDown          Code = "cool-down"
+	SetupFailed       Code = "setup-failed"
 	HasSession        Code = "running"
 	ChainBusy         Code = "chain-busy"
 	ReviewLimit       Code = "review-limit"
@@ -304,6 +305,10 @@ var codeDocs = []CodeDoc{
 	doc(CoolDown, Ready, ByItself, "{failed}next try {time}{why}",
 		"it failed, or another supervisor claims it, and is tried again later",
 		"`disinto retry REF` tries now; if a host that claims it is gone: `disinto release REF`"),
+	doc(SetupFailed, Ready, ByItself, "setup fails: {note}; next try {time}",
+		"the `setup` of its repository fails at the base commit, which counts as no attempt; people are told after three "+
+			"times in a row",
+		"see the log of the last session, or `disinto check --setup REPO`; `disinto retry REF` tries now"),
 	doc(HasSession, Begun, ByItself, "{agent} works on it", "an agent works on it", ""),
 	doc(ChainBusy, Begun, ByItself, "waits for {agent} on {refs}",
 		"a session on the same issue or pull request has to end first", ""),

@@ -29,6 +29,7 @@ type Config struct {
 	Nomad    Nomad
 	Notify   Notify
 	Services []Service // sorted by name
+	Repos    []Repo    // sorted by name; those of Forge.Repos that have a table
 	// Secrets are the variables that the file names as $NAME, with their values. They serve to keep these values away
 	// from programs and out of logs, never to print them.
 	Secrets []agents.SecretVar
@@ -196,6 +197,25 @@ type Nomad struct {
 	// Absolute paths of PEM files. CACert is the authority that signed the cluster's certificates; empty: those that the
 	// system trusts. ClientCert and ClientKey are for the cluster's mutual TLS; empty: none.
 	CACert, ClientCert, ClientKey string
+}
+
+// Repo is the [repos."OWNER/NAME"] table of a repository.
+type Repo struct {
+	Name  string
+	Setup agents.Commands // before each session that writes code; no commands: none
+}
+
+// Room returns what sessions in a repository get around their agents.
+func (c *Config) Room(repo string) agents.Room {
+	if r := c.RepoTable(repo); r != nil {
+		return agents.Room{Setup: r.Setup}
+	}
+	return agents.Room{}
+}
+
+// RepoTable finds the table of a repository; nil when there is none.
+func (c *Config) RepoTable(name string) *Repo {
+	return find(c.Repos, func(r *Repo) bool { return r.Name == name })
 }
 
 // Fleet is the [fleet] table. The zero value is a host that reads no other host; every host publishes its own status.

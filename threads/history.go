@@ -23,6 +23,7 @@ type History struct {
 	Authors map[string]*AuthorHistory // by account: people whose pull requests were reviewed within the last hour
 	Tolls   map[forge.Ref]*Toll       // by chain, also of closed issues
 	Opened  map[string]*OpenedDay     // by account: agents and strangers
+	Repos   map[string]*RepoHistory   // by repository
 	Listens map[string]time.Time      // by repository: when we first read it, by the forge's clock
 	Failing map[Crew]*Streak          // agents, threads and roles whose last session failed
 	Slots   map[SlotKey]Warm          // residents of sticky slots
@@ -44,6 +45,7 @@ func NewHistory() History {
 		Authors: make(map[string]*AuthorHistory),
 		Tolls:   make(map[forge.Ref]*Toll),
 		Opened:  make(map[string]*OpenedDay),
+		Repos:   make(map[string]*RepoHistory),
 		Listens: make(map[string]time.Time),
 		Failing: make(map[Crew]*Streak),
 		Slots:   make(map[SlotKey]Warm),
@@ -84,8 +86,17 @@ func (h *History) Thread(name string) *ThreadHistory {
 	return &noThread
 }
 
+// Repo returns what is known of a repository. It is never nil and must not be written to.
+func (h *History) Repo(name string) *RepoHistory {
+	if r := h.Repos[name]; r != nil {
+		return r
+	}
+	return &noRepo
+}
+
 // The entries of keys that are not in the maps.
 var (
+	noRepo   RepoHistory
 	noChain  ChainHistory
 	noItem   ItemHistory
 	noAgent  AgentHistory
@@ -353,6 +364,15 @@ type ThreadHistory struct {
 	Talks []Talk `json:"talks,omitempty"`
 	// Forgotten are the models whose conversations are not saved, because a file failed to restore one.
 	Forgotten []Forgotten `json:"forgotten,omitempty"`
+}
+
+// RepoHistory remembers a repository.
+type RepoHistory struct {
+	// SetupFails counts the sessions in a row, one after the other, whose setup failed at the base commit. No issue of the
+	// repository starts before SetupUntil. SetupWhy is the command and how it ended.
+	SetupFails int       `json:"setup_fails,omitempty"`
+	SetupUntil time.Time `json:"setup_until,omitzero"`
+	SetupWhy   string    `json:"setup_why,omitempty"`
 }
 
 // AuthorHistory remembers a person who opened a pull request.

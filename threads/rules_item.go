@@ -460,11 +460,20 @@ func coolDown(v *view, w *work) *Reason {
 	}
 	switch {
 	case !v.later(until):
-		return nil
+		return setupRests(v, w)
 	case failed:
 		return &Reason{Code: CoolDown, Until: until, Count: a.Count, Limit: MaxAttempts, Note: a.Reason}
 	}
 	return &Reason{Code: CoolDown, Until: until, Why: w.memo.CoolWhy}
+}
+
+// setupRests holds the issues of a repository whose setup failed, except those that are only planned.
+func setupRests(v *view, w *work) *Reason {
+	h := v.History.Repo(w.Ref.Repo)
+	if h.SetupFails == 0 || w.issue == nil || w.Cause == CausePlan || !v.later(h.SetupUntil) {
+		return nil
+	}
+	return &Reason{Code: SetupFailed, Until: h.SetupUntil, Note: h.SetupWhy}
 }
 
 func chainBusy(v *view, w *work) *Reason {

@@ -46,7 +46,7 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 //	                                   use, used, agent-hold, rejected, ran, passed, touched, claimed,
 //	                                   dialogue N question|plan RUN AGENT [asked] [answered=-1h] [comments=1,2] WORDS,
 //	                                   idle, fruitless, refused, retried, labelled, asked, ci-fixes, failures, rung,
-//	                                   conflicts, reviews, reviewed, no-merge, carried
+//	                                   conflicts, reviews, reviewed, no-merge, carried, setup
 //	remote HOST/AGENT STATE [idle=-3m] [skills=a,b]  an agent of another host
 //	unissue N, unpull N, unsession AGENT, now +5m, scan, unread, off WORDS
 func TestScripts(t *testing.T) {
@@ -775,6 +775,9 @@ func (w *scriptWorld) history(f []string) {
 		Entry(h.Agents, f[1]).HoldAs(NoAnswer, w.at(f[2]), strings.Join(f[3:], " "))
 	case "placeless": // AGENT TIME WHY
 		Entry(h.Agents, f[1]).HoldAs(NoPlace, w.at(f[2]), strings.Join(f[3:], " "))
+	case "setup": // FAILURES UNTIL WHY...
+		Entry(h.Repos, "o/r").SetupFails = w.number(f[1])
+		Entry(h.Repos, "o/r").SetupUntil, Entry(h.Repos, "o/r").SetupWhy = w.at(f[2]), strings.Join(f[3:], " ")
 	case "agent-hold": // AGENT UNTIL|- WHY...
 		var until time.Time
 		if f[2] != "-" {

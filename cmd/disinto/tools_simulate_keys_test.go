@@ -180,6 +180,7 @@ var keys = slices.Concat([]turned{
 		"threads.image", "threads.stop", "nomad.address", "nomad.token", "nomad.namespace", "nomad.region",
 		"nomad.datacenters", "nomad.volume", "nomad.program", "nomad.ca_cert", "nomad.client_cert", "nomad.client_key"),
 	cannot("other hosts are not in a journal", "fleet.hub", "fleet.hosts"),
+	cannot("sessions take as long as those of the journal, which had their setup", "repos.setup", "repos.setup_timeout"),
 	cannot(services, "services.command", "services.before", "services.needs", "services.user", "services.limits",
 		"services.ready", "services.oneshot", "services.restart", "services.env", "services.cwd", "services.stop_signal",
 		"services.grace", "services.stdout"),

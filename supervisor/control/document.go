@@ -235,6 +235,7 @@ type SessionDocument struct {
 	// UsualSeconds is the median duration of this agent's sessions of this kind, or of all agents'; 0 if unknown.
 	UsualSeconds int64        `json:"usual_seconds,omitempty"`
 	Usage        agents.Usage `json:"usage"`
+	Doing        agents.Doing `json:"doing,omitzero"`    // left out while its agent works
 	Sandbox      string       `json:"sandbox,omitempty"` // what it restricts; empty without a sandbox
 	Place        string       `json:"place,omitempty"`   // node and allocation; empty on this machine
 }

@@ -115,6 +115,7 @@ var outcomes = map[agents.Result]bool{
 	agents.TimedOut: true, agents.Limited: true, agents.BackendDown: true, agents.NoRoom: true, agents.Cancelled: true,
 	agents.ClaimFailed: true, agents.TokenRejected: true, agents.Lost: true, agents.Looped: true, agents.OverBudget: true,
 	agents.NoPlace: true, agents.PushRefused: true, agents.TooBig: true, agents.Unanswered: true, agents.Killed: true,
+	agents.SetupFailed: true,
 }
 
 const other = "other"

@@ -53,6 +53,8 @@ type Receipt struct {
 	Exit    *string       `json:"exit"`              // exit code, or the signal that ended the program
 	Result  *string       `json:"result_sha256"`     // of the program's result file, unchanged
 
+	Steps []agents.Step `json:"steps,omitempty"` // the commands that ran beside the agent
+
 	Usage      *agents.Usage   `json:"usage"`
 	CPUSeconds *float64        `json:"cpu_seconds"`
 	PeakMemory *int64          `json:"peak_memory_bytes"` // of the largest process

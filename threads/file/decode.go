@@ -101,6 +101,7 @@ func (d *decoder) read(root *table) {
 	d.readNomad(root.table("nomad"))
 	d.readNotify(root.table("notify"))
 	d.readServices(root.tables("services"))
+	d.readRepos(root.tables("repos"))
 	root.done()
 	if !forgeTable.has("max_unreviewed") && !d.hasReviewers() {
 		d.config.Forge.MaxUnreviewed = unreviewedByPeople

@@ -93,6 +93,7 @@ prompt = ""
 [[fleet.hosts]]
 [services.name]
 command = [""]
+[repos."o/r"]
 `
 
 // recorded returns the shape of the whole file. The decoder records it while it reads everything.

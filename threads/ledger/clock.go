@@ -63,7 +63,7 @@ func (s *State) TurnBack(newest, now time.Time) {
 	}
 }
 
-// turnBackRests moves back what was counted for slots, authors and what fails.
+// turnBackRests moves back what was counted for slots, authors, repositories and what fails.
 func (s *State) turnBackRests(off time.Duration) {
 	for k, w := range s.Slots {
 		back(off, &w.Left)
@@ -73,6 +73,9 @@ func (s *State) turnBackRests(off time.Duration) {
 		for run, at := range a.Reviews {
 			a.Reviews[run] = at.Add(-off)
 		}
+	}
+	for _, r := range s.Repos {
+		back(off, &r.SetupUntil)
 	}
 	for _, k := range s.Failing {
 		back(off, &k.Since, &k.Until)

@@ -82,8 +82,8 @@ func (s *State) compactTolls(now time.Time) iter.Seq[Record] {
 	}
 }
 
-// compactMaps is Compact for agents, threads, authors, the day's openers, failures in a row and slots. It leaves out
-// empty entries.
+// compactMaps is Compact for agents, threads, authors, the day's openers, failures in a row, repositories and slots. It
+// leaves out empty entries.
 func (s *State) compactMaps(now time.Time) iter.Seq[Record] {
 	var list []Record
 	for _, name := range slices.Sorted(maps.Keys(s.Agents)) {
@@ -113,6 +113,11 @@ func (s *State) compactMaps(now time.Time) iter.Seq[Record] {
 	}
 	for _, c := range slices.SortedFunc(maps.Keys(s.Failing), threads.Crew.Compare) {
 		list = append(list, Record{At: now, Failing: &Failing{c, *s.Failing[c]}})
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Repos)) {
+		if h := *s.Repos[name]; !isZero(h) {
+			list = append(list, Record{At: now, Repo: &Repo{name, h}})
+		}
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(s.Slots), threads.SlotKey.Compare) {
 		w := s.Slots[k]

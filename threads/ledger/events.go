@@ -161,6 +161,8 @@ type End struct {
 	// it had little, and is empty otherwise.
 	Resumed *agents.Resumption `json:"resumed,omitempty"`
 	Cold    string             `json:"cold,omitempty"`
+	// Steps are the commands that ran beside the agent.
+	Steps []agents.Step `json:"steps,omitempty"`
 	// Receipt is nil if none could be written, and in journals of older versions.
 	Receipt *Receipt `json:"receipt,omitempty"`
 }
@@ -427,7 +429,8 @@ type Retry struct {
 
 func (r *Retry) valid() bool { return named(r.Refs) }
 
-// apply lets an issue and its pull requests start again. The writers stay, because the pairing rule needs them.
+// apply lets an issue and its pull requests start again, and their repository's setup. The writers stay, because the
+// pairing rule needs them.
 func (r *Retry) apply(s *State, at time.Time) {
 	if r.Role != "" {
 		for _, on := range r.Refs {
@@ -440,6 +443,7 @@ func (r *Retry) apply(s *State, at time.Time) {
 	for _, item := range r.Refs {
 		s.forgive(forge.Ref(item))
 		s.chain(item).Retried = at
+		delete(s.Repos, item.Repo)
 	}
 	delete(s.Opened, r.Opener)
 }

@@ -129,6 +129,16 @@ func (r *Failing) apply(s *State, _ time.Time) {
 	k.Failures = slices.Clone(k.Failures)
 }
 
+// Repo is the history of a repository.
+type Repo struct {
+	Name string `json:"name"`
+	threads.RepoHistory
+}
+
+func (r *Repo) valid() bool { return r.Name != "" && r.SetupFails >= 0 }
+
+func (r *Repo) apply(s *State, _ time.Time) { *Entry(s.Repos, r.Name) = r.RepoHistory }
+
 // Slot is the resident of a sticky slot.
 type Slot struct {
 	threads.SlotKey

@@ -9,6 +9,7 @@
 //	report.go   the judgement on a session whose program has ended
 //	ledger.go   State, the fold of the records
 //	outcome.go  the consequences of a session's end: the table of outcomes, design section 7
+//	setup.go    the rest of a repository whose setup fails
 //	heard.go    commands in comments: which were heard, and which are due
 //	past.go     the record of a session that ended
 //	receipt.go  the receipts of sessions, and the pull requests that do not show them yet

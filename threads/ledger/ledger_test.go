@@ -176,6 +176,7 @@ func everything() []Record {
 		{At: noon, Free: &Free{"llama", 1, threads.AgentBusy, noon.Add(-time.Hour), noon}},
 		{At: noon, Retry: &Retry{Refs: []Ref{{"o/r", 2}}}},
 		{At: noon, Retry: &Retry{Refs: []Ref{{"o/r", 0}}, Role: "gardener"}},
+		{At: noon, Repo: &Repo{"o/r", threads.RepoHistory{SetupFails: 2, SetupUntil: noon, SetupWhy: "npm ci, exit 1"}}},
 		{At: noon, Pause: &Pause{}},
 		{At: noon, Pause: &Pause{Off: true}},
 		{At: noon, Pause: &Pause{Pause: threads.Pause{Thread: "llama"}}},
@@ -202,7 +203,9 @@ func sickEnd(run string) Record {
 func TestCompactionForgetsNothing(t *testing.T) {
 	h := fold(everything()...)
 	set := make(map[string]bool)
-	for _, entries := range []any{h.Chains, h.Items, h.Agents, h.Threads, h.Authors, h.Tolls, h.Opened, h.Failing} {
+	for _, entries := range []any{
+		h.Chains, h.Items, h.Agents, h.Threads, h.Authors, h.Tolls, h.Opened, h.Failing, h.Repos,
+	} {
 		for _, e := range reflect.ValueOf(entries).Seq2() {
 			noteFields(set, e.Elem())
 		}

@@ -58,6 +58,7 @@ type ended struct {
 	thread *threads.ThreadHistory
 	// failing reports that its agent, thread or role failed whatever it did when the session ended.
 	failing bool
+	repo    *threads.RepoHistory
 	author  *threads.AuthorHistory // of the person whose pull request it reviewed; nil if the review does not count
 	// writer is the thread on which the chain was written last; see ChainHistory.WrittenOn.
 	writer *threads.ThreadHistory
@@ -94,6 +95,7 @@ var outcomes = []outcome{
 	{"taken off by a person", takenOff, coolDown(reassignedRest), false},
 	{"cancelled", is(agents.Cancelled), nil, false},
 	{"lost", is(agents.Lost), nil, false},
+	{"setup failed", is(agents.SetupFailed), (*ended).setupFailed, false},
 	{"over its limit", overLimit, (*ended).overLimit, true},
 	{"refused", func(e *ended) bool { return e.Result == agents.Refused && !e.scheduled() }, (*ended).refused, true},
 	{"push refused", pushRefused, (*ended).unpushed, true},
@@ -179,6 +181,7 @@ func (r *End) apply(s *State, at time.Time) {
 	e.agent, e.thread = Entry(s.Agents, e.Agent), Entry(s.Threads, e.Thread)
 	e.writer = Entry(s.Threads, cmp.Or(e.chain.WrittenOn, e.Thread))
 	e.author, e.failing = s.Authors[e.Author], s.isFailing(&e.Start)
+	e.repo = Entry(s.Repos, e.Item.Ref.Repo)
 	e.agent.IdleSince = at
 	if e.NeverRan {
 		e.neverStarted()
@@ -193,6 +196,7 @@ func (r *End) apply(s *State, at time.Time) {
 		s.count(&e.Start, e.Open.At, -1)
 	}
 	e.round(s)
+	e.setUp()
 	e.tally()
 	s.appendRecent(e)
 	parked := e.thread.ParkedUntil
@@ -247,7 +251,8 @@ func (e *ended) judged() {
 // ended it by a command. It does not count against the chain's limits.
 func (e *ended) silent() bool {
 	switch e.Result {
-	case agents.Limited, agents.BackendDown, agents.TokenRejected, agents.NoRoom, agents.NoPlace, agents.ClaimFailed:
+	case agents.Limited, agents.BackendDown, agents.TokenRejected, agents.NoRoom, agents.NoPlace, agents.ClaimFailed,
+		agents.SetupFailed:
 		return true
 	case agents.Unanswered, agents.Killed:
 		return !e.alone()

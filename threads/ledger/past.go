@@ -89,6 +89,7 @@ type Past struct {
 
 	Resumed *agents.Resumption `json:"resumed,omitempty"` // nil if it continued no conversation
 	Cold    string             `json:"cold,omitempty"`    // why a cache had little of the conversation; at most pastWords
+	Steps   []agents.Step      `json:"steps,omitempty"`   // the last commands that ran beside the agent; at most pastSteps
 	Receipt string             `json:"receipt,omitempty"` // the SHA-256 of its receipt; empty without one
 }
 
@@ -119,7 +120,8 @@ func (s *State) appendRecent(e *ended) {
 			Skills: e.Skills, Pinned: e.Pinned, Start: e.At, End: e.at,
 			Run: e.Start.Run, Role: e.Role, Thread: e.Thread, Slot: e.Slot, Attempt: e.Attempt, Outcome: e.Result,
 			Reason: shortened(cmp.Or(e.Reason, e.LastLine)), Verdict: e.Verdict, Usage: credible(e.Usage),
-			Model: e.Model, Resumed: plausible(e.Resumed), Cold: shortened(e.Cold), Receipt: hash,
+			Model: e.Model, Resumed: plausible(e.Resumed), Cold: shortened(e.Cold), Steps: last(e.Steps),
+			Receipt: hash,
 		})
 		r.Log = LogPath(e.Agent, e.Start.Run)
 	}
@@ -143,6 +145,11 @@ func plausible(r *agents.Resumption) *agents.Resumption {
 	r.Changed = shortened(r.Changed)
 	return r
 }
+
+// pastSteps bounds the steps of a past session.
+const pastSteps = 10
+
+func last(steps []agents.Step) []agents.Step { return steps[max(0, len(steps)-pastSteps):] }
 
 // LogPath returns the path of a session's log, relative to the state directory, which may move.
 func LogPath(agent, run string) string { return path.Join("logs", agent, run+".log") }

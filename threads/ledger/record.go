@@ -56,6 +56,7 @@ type Record struct {
 	Author *Author   `json:"author,omitempty"`
 	Toll   *Toll     `json:"toll,omitempty"`
 	Opened *Opened   `json:"opened,omitempty"`
+	Repo   *Repo     `json:"repo,omitempty"`
 	Recent *Recent   `json:"recent,omitempty"`
 	Past   *Past     `json:"past,omitempty"`
 	Parked *Parked   `json:"parked,omitempty"`

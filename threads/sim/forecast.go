@@ -279,6 +279,9 @@ func (f *Forecast) history() threads.History {
 	for login := range h.Opened {
 		copyEntry(is.Opened, h.Opened, login)
 	}
+	for name := range h.Repos {
+		copyEntry(is.Repos, h.Repos, name)
+	}
 	for login, a := range h.Authors {
 		is.Authors[login] = &threads.AuthorHistory{Reviews: maps.Clone(a.Reviews)}
 	}

@@ -44,7 +44,7 @@ func Learn(j Journal) *Model {
 func byItself(s *ledger.Past) bool {
 	switch s.Outcome {
 	case agents.Lost, agents.Cancelled, agents.ClaimFailed, agents.BackendDown, agents.Limited, agents.NoRoom,
-		agents.NoPlace, agents.TokenRejected, agents.Unanswered, agents.Killed:
+		agents.NoPlace, agents.TokenRejected, agents.Unanswered, agents.Killed, agents.SetupFailed:
 		return false
 	}
 	return true

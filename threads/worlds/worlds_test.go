@@ -101,6 +101,7 @@ var unseen = []threads.Code{
 	threads.StopCancelled, threads.StopReleased, // commands of people
 	threads.RuleBroken,                   // of Enforce, which finds nothing
 	threads.NotOnRoute,                   // no world has routes
+	threads.SetupFailed,                  // no world has a setup
 	threads.RepoOff, threads.TextTooLong, // no world has an archived repository or a text of 64 kB; scripts do
 	// Of Rebalance:
 	threads.AgentSick, threads.StolenBefore, threads.WorkBegun, threads.TooUrgent, threads.NoSkillSaid,
