@@ -204,6 +204,9 @@ func (r *run) change(ctx context.Context, d *promptData, at, since, title string
 		}
 	}
 	if !finished {
+		if err := r.setUp(ctx, d); err != nil {
+			return said, err
+		}
 		if said, err = r.develop(ctx, d, since); err != nil {
 			return said, err
 		}

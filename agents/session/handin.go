@@ -140,7 +140,7 @@ func (t *tree) commitRest(ctx context.Context, since, message string) (left []le
 	args := []string{"add", "--update"} // of the whole worktree, even if a sparse checkout hides all of it
 	if own == 0 {
 		args, left = []string{"add", "--all", "--", "."}, collapse(nil, nested)
-		for _, name := range nested {
+		for _, name := range slices.Concat(nested, t.made) {
 			args = append(args, ":(top,exclude,literal)"+strings.TrimSuffix(name, "/"))
 		}
 	} else {
@@ -165,12 +165,13 @@ func (t *tree) commitRest(ctx context.Context, since, message string) (left []le
 }
 
 // untracked returns the files that are neither tracked nor ignored, and the repositories among them, whose names end
-// in /.
+// in /. It leaves out what the repository's setup made.
 func (t *tree) untracked(ctx context.Context) (files, nested []string, err error) {
 	out, err := t.runGit(ctx, "ls-files", "--others", "--exclude-standard", "-z")
 	for name := range strings.SplitSeq(out, "\x00") {
 		switch {
 		case name == "":
+		case t.isMade(name):
 		case strings.HasSuffix(name, "/"):
 			nested = append(nested, name)
 		default:

@@ -53,20 +53,23 @@ func (o *outgoing) Edit(ctx context.Context, repo, message string, edits []forge
 	return o.Desk.Edit(ctx, repo, o.hide(message), edits)
 }
 
-// secretFound says that unpushed commits contain a secret. It is never altered in code.
-type secretFound struct{ name string }
-
-func (e *secretFound) Error() string {
-	return "a commit contains the value of $" + e.name + ", so that nothing is pushed"
+// notForForge says that unpushed commits contain what must not become public. It is never altered in code.
+type notForForge struct {
+	what string
+	mend string // what to do instead of committing it
 }
 
-// checkSecrets returns a *secretFound if a commit that is not on the forge, or one of its ancestors, contains a secret
-// of the session: in its message, its author or the lines that it adds.
-func (t *tree) checkSecrets(ctx context.Context, commit string) error {
-	if len(t.secrets) == 0 {
-		return nil
+func (e *notForForge) Error() string {
+	return "a commit contains " + e.what + ", so that nothing is pushed"
+}
+
+// checkCommits returns a *notForForge if a commit that is not on the forge, or one of its ancestors, contains a secret
+// of the session, in its message, its author or the lines that it adds, or a file that the repository's setup made.
+func (t *tree) checkCommits(ctx context.Context, commit string) error {
+	if err := t.checkMade(ctx, commit); err != nil || len(t.secrets) == 0 {
+		return err
 	}
-	unpushed := []string{commit, "--not", "--remotes", "--glob=" + strings.TrimSuffix(pushedRefs, "/")}
+	unpushed := notOnForge(commit)
 	dir := t.mirror
 	if _, err := os.Stat(filepath.Join(t.dir, ".git")); err == nil {
 		dir = t.dir // a clone of another program knows what is on the forge
@@ -85,10 +88,15 @@ func (t *tree) checkSecrets(ctx context.Context, commit string) error {
 			return gitError("log", err, complaint.String())
 		}
 		if found.line(); found.name != "" {
-			return &secretFound{found.name}
+			return &notForForge{"the value of $" + found.name, "read it from the environment where it is needed"}
 		}
 	}
 	return nil
+}
+
+// notOnForge returns arguments of git log for a commit and those of its ancestors that are not on the forge.
+func notOnForge(commit string) []string {
+	return []string{commit, "--not", "--remotes", "--glob=" + strings.TrimSuffix(pushedRefs, "/")}
 }
 
 // finder is a writer that looks for secrets in lines. A secret of several lines is found by its longest.
@@ -174,10 +182,10 @@ func (r *run) uncleanCommits(ctx context.Context, since string) (*unclean, error
 		return nil, err
 	}
 	const before = "The change cannot be pushed as it is: "
-	err = r.tree.checkSecrets(ctx, head)
-	if _, ok := errors.AsType[*secretFound](err); ok {
+	err = r.tree.checkCommits(ctx, head)
+	if no, ok := errors.AsType[*notForForge](err); ok {
 		return &unclean{secret: err, words: before + err.Error() + ". Remove it from all commits that you made, with git " +
-			"commit --amend or git rebase, and read it from the environment where it is needed."}, nil
+			"commit --amend or git rebase, and " + no.mend + "."}, nil
 	}
 	if err != nil {
 		return nil, err

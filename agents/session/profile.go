@@ -90,7 +90,8 @@ func (r *run) promptFor(ctx context.Context, role, kind string, d *promptData) (
 		return "", err
 	}
 	d.Tried = triedTexts(r.Tried)
-	if (d.Continues || d.Kept != "") && !strings.Contains(text, stopping) && !strings.Contains(text, ".Continues") {
+	stopped := d.Continues || d.Kept != "" || d.Broken != ""
+	if stopped && !strings.Contains(text, stopping) && !strings.Contains(text, ".Continues") {
 		text += "\n{{template \"" + stopping + "\" .}}"
 	}
 	if !strings.Contains(text, ".Dialogue") { // an operator's template that does not use it

@@ -27,15 +27,7 @@ func (p *Program) Save(ctx context.Context) error {
 	if err != nil {
 		out = agents.Outcome{Result: agents.Failed, Reason: err.Error()}
 	}
-	p.logf("%s%s", out.Result, prefixed(": ", out.Reason))
-	text, err := agents.FormatResult(&out)
-	if err == nil {
-		err = writeFile(w.ResultPath, text)
-	}
-	if err != nil {
-		return fmt.Errorf("cannot leave a result: %w", err)
-	}
-	return nil
+	return p.leave(&w, &out)
 }
 
 func (p *Program) saveAll(ctx context.Context, w work) (branches []string, err error) {
@@ -71,6 +63,7 @@ func (t *tree) saveForGood(ctx context.Context) (where string, err error) {
 		return "", err
 	}
 	t.environ = append(t.environ, "GIT_AUTHOR_DATE="+date, "GIT_COMMITTER_DATE="+date)
+	t.made = t.lastSetup(ctx).Made
 	s, err := t.snapshot(ctx, "its item is closed")
 	if err != nil {
 		return "", fmt.Errorf("cannot save the workspace's changes: %w", err)
@@ -99,7 +92,7 @@ func (t *tree) saveForGood(ctx context.Context) (where string, err error) {
 	}
 	branch := t.wipBranch(ctx, s.tracked)
 	err = t.pushCommit(ctx, s.tracked, branch, t.commit(ctx, remotes+branch))
-	if found, ok := errors.AsType[*secretFound](err); ok {
+	if found, ok := errors.AsType[*notForForge](err); ok {
 		return here + " (" + found.Error() + ")", nil
 	}
 	if err != nil {

@@ -51,7 +51,15 @@ func (p *Program) Do(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r := &run{work: w, cli: cli, tree: newTree(p.Run, w, p.Environ), state: loadState(w.statePath())}
+	r := p.newRun(w)
+	r.cli, r.state = cli, loadState(w.statePath())
+	out := r.do(ctx)
+	return p.leave(&w, &out)
+}
+
+// newRun returns a session's access to its repository and the forge.
+func (p *Program) newRun(w work) *run {
+	r := &run{work: w, tree: newTree(p.Run, w, p.Environ)}
 	r.post = outgoing{Desk: p.Desk, repo: w.Repo}
 	for _, s := range r.tree.secrets {
 		r.post.secrets = append(r.post.secrets, s.Value.Reveal())
@@ -61,9 +69,13 @@ func (p *Program) Do(ctx context.Context) error {
 	r.tree.missingFiles = func(ctx context.Context, files []forge.LargeFile) ([]forge.LargeFile, error) {
 		return p.Desk.MissingFiles(ctx, w.Repo, files)
 	}
-	out := r.do(ctx)
-	r.logf("%s%s", out.Result, prefixed(": ", out.Reason))
-	text, err := agents.FormatResult(&out)
+	return r
+}
+
+// leave logs an outcome and writes it to the result file.
+func (p *Program) leave(w *work, out *agents.Outcome) error {
+	p.logf("%s%s", out.Result, prefixed(": ", out.Reason))
+	text, err := agents.FormatResult(out)
 	if err == nil {
 		err = writeFile(w.ResultPath, text)
 	}
@@ -103,6 +115,7 @@ type run struct {
 	corrected    bool   // the CLI was asked to write its answer file again
 	onBranch     bool   // the session's branch is checked out
 	since        string // the commit or ref at which the session's branch began
+	steps        []agents.Step
 }
 
 func (r *run) do(ctx context.Context) agents.Outcome {
@@ -132,6 +145,7 @@ func (r *run) do(ctx context.Context) agents.Outcome {
 		where = r.saveInterrupted(ctx, r.post.hide(cmp.Or(out.Reason, string(out.Result))))
 	} else {
 		r.handedIn(ctx)
+		r.tree.dropMade(ctx)
 	}
 	r.replaceDamaged(ctx, err)
 	if where != "" && (ctx.Err() != nil || out.Result == agents.OverBudget) {
@@ -141,6 +155,7 @@ func (r *run) do(ctx context.Context) agents.Outcome {
 	}
 	unheard := []agents.Result{
 		agents.Limited, agents.BackendDown, agents.OverBudget, agents.Unanswered, agents.Killed,
+		agents.SetupFailed,
 	}
 	cut := ctx.Err() != nil || slices.Contains(unheard, out.Result)
 	r.state.Asked = out.Words != "" || r.answered && cut
@@ -150,7 +165,7 @@ func (r *run) do(ctx context.Context) agents.Outcome {
 		r.tree.tidy(ctx, r.logf)
 	}
 	r.state.save(r.statePath())
-	out.Usage, out.Resumed = r.usage, r.resumed
+	out.Usage, out.Resumed, out.Steps = r.usage, r.resumed, agents.BoundedSteps(r.steps)
 	return out
 }
 

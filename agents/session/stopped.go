@@ -81,7 +81,7 @@ func (r *run) pushInterrupted(ctx context.Context, s *snapshot) (branch string, 
 	pushing, cancel := context.WithTimeout(ctx, pushTime)
 	defer cancel()
 	err = t.pushCommit(pushing, s.tracked, branch, t.commit(ctx, remotes+branch))
-	if _, ok := errors.AsType[*secretFound](err); err != nil && !ok {
+	if _, ok := errors.AsType[*notForForge](err); err != nil && !ok {
 		return "", err
 	}
 	t.forget(ctx, unpushedRefs+branch)
@@ -145,6 +145,9 @@ func (r *run) checkOutBranch(ctx context.Context, d *promptData, at string) (err
 	}
 	if err := t.mend(ctx); err != nil {
 		return err
+	}
+	if !r.Room.Empty() {
+		t.made = t.lastSetup(ctx).Made
 	}
 	why := "it left no word, as a killed session does"
 	if !r.state.Interrupted {
@@ -272,7 +275,7 @@ func (t *tree) unpack(ctx context.Context, branch, tip string) error {
 // interrupted reports whether a session with this outcome was interrupted, so that its work has to be saved.
 func interrupted(result agents.Result) bool {
 	switch result {
-	case agents.Done, agents.NoProgress, agents.Refused, agents.Planned, agents.TooBig:
+	case agents.Done, agents.NoProgress, agents.Refused, agents.Planned, agents.TooBig, agents.SetupFailed:
 		return false
 	}
 	return true

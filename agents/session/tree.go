@@ -23,6 +23,7 @@ type tree struct {
 	url            string // of the repository, without credentials
 	agent, session string
 	secrets        []agents.SecretVar // no push contains one
+	made           []string           // files and folders that the repository's setup made; no push contains one
 	// missingFiles returns those of some large files that the forge lacks; nil where nobody can ask it.
 	missingFiles func(context.Context, []forge.LargeFile) ([]forge.LargeFile, error)
 }
@@ -168,7 +169,7 @@ func (t *tree) push(ctx context.Context, branch, expected string) error {
 
 // pushCommit pushes a commit as push does.
 func (t *tree) pushCommit(ctx context.Context, commit, branch, expected string) error {
-	if err := t.checkSecrets(ctx, commit); err != nil {
+	if err := t.checkCommits(ctx, commit); err != nil {
 		return err
 	}
 	if err := t.uploadLargeFiles(ctx, commit); err != nil {

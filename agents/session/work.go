@@ -32,6 +32,7 @@ type work struct {
 	MaxUnseen                        int64   // size up to which a file that is only listed counts as shown, in bytes
 	Workspace, ResultPath, Home      string
 	ForgeURL, Token                  string
+	Room                             agents.Room
 	Left                             agents.Budget // the rest of the session's budget; a zero field means no limit
 }
 
@@ -48,13 +49,9 @@ func readWork(environ []string) (work, error) {
 		ReadAll: get("DISINTO_READERS") == agents.ReadersAll,
 		Tried:   agents.ParseTried(get("DISINTO_TRIED")),
 		Plan:    get("DISINTO_CAUSE") == "plan", Conflict: get("DISINTO_CAUSE") == "conflict",
+		About: numbers(get("DISINTO_COMMENTS")),
 	}
 	w.Attempt, _ = strconv.Atoi(get("DISINTO_ATTEMPT"))
-	for id := range strings.SplitSeq(get("DISINTO_COMMENTS"), ",") {
-		if n, err := strconv.ParseInt(id, 10, 64); err == nil {
-			w.About = append(w.About, n)
-		}
-	}
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	for _, name := range []string{
@@ -65,6 +62,9 @@ func readWork(environ []string) (work, error) {
 		}
 	}
 	var err error
+	if w.Room, err = agents.ParseRoom(get(agents.RoomVar)); err != nil {
+		wrong("%w", err)
+	}
 	if text := get("DISINTO_MAX_TOKENS"); text != "" {
 		if w.Left.Tokens, err = strconv.ParseInt(text, 10, 64); err != nil || w.Left.Tokens <= 0 {
 			wrong("$DISINTO_MAX_TOKENS is %q, want a number of tokens", text)
@@ -91,10 +91,20 @@ func readWork(environ []string) (work, error) {
 		wrong("$DISINTO_KIND is %q, want issue, review, rework or schedule", w.Kind)
 	}
 	if len(errs) > 0 {
-		const hint = "a supervisor starts this program, see disinto help agent"
-		return w, fmt.Errorf("cannot work: %w (%s)", errors.Join(errs...), hint)
+		return w, fmt.Errorf("cannot work: %w (a supervisor starts this program, see disinto help agent)",
+			errors.Join(errs...))
 	}
 	return w, nil
+}
+
+// numbers reads numbers with commas between them.
+func numbers(text string) (list []int64) {
+	for word := range strings.SplitSeq(text, ",") {
+		if n, err := strconv.ParseInt(word, 10, 64); err == nil {
+			list = append(list, n)
+		}
+	}
+	return list
 }
 
 // ref returns the item's reference.

@@ -29,17 +29,24 @@ $DISINTO_RESULT.`,
 	prompt := flags.String("prompt", "", "give COMMAND its prompt on \"stdin\", or in a \"file\"")
 	prompts := flags.String("prompts", "", "a `DIR` with prompts that replace built-in ones")
 	save := flags.Bool("save", false, "only push work from the workspace that the forge\ndoes not have")
+	setup := flags.Bool("setup", false, "only run the setup of the repository")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		p := &session.Program{CLI: *name, Command: args, Prompt: agents.PromptBy(*prompt), Prompts: *prompts}
-		return runAgent(cmd.Context(), c, p, *save)
+		run := p.Do
+		switch {
+		case *save:
+			run = p.Save
+		case *setup:
+			run = p.Setup
+		case (p.CLI == "") == (len(p.Command) == 0):
+			return usagef("agent needs --cli, or a command after --")
+		}
+		return runAgent(cmd.Context(), c, p, run)
 	}
 	return cmd
 }
 
-func runAgent(ctx context.Context, c *cli, p *session.Program, save bool) error {
-	if (p.CLI == "") == (len(p.Command) == 0) && !save {
-		return usagef("agent needs --cli, or a command after --")
-	}
+func runAgent(ctx context.Context, c *cli, p *session.Program, run func(context.Context) error) error {
 	if len(p.Command) > 0 && p.Prompt != agents.PromptStdin && p.Prompt != agents.PromptFile {
 		return usagef("--prompt is %q, want stdin or file", p.Prompt)
 	}
@@ -53,8 +60,5 @@ func runAgent(ctx context.Context, c *cli, p *session.Program, save bool) error 
 	}
 	p.Environ, p.Desk = c.environ, kind.desk(c.getenv("FORGE_URL"), c.getenv("FORGE_TOKEN"))
 	p.Run, p.Out, p.Now = sessionRun(reaper), c.stdout, time.Now
-	if save {
-		return p.Save(ctx)
-	}
-	return p.Do(ctx)
+	return run(ctx)
 }

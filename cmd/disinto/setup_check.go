@@ -25,7 +25,7 @@ import (
 
 func checkCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "check [--config FILE]", Args: cobra.NoArgs,
+		Use: "check [--config FILE] [--setup REPO]", Args: cobra.NoArgs,
 		Short: "report every problem: file, forge, tokens, labels, backends",
 		Long: `
 Checks everything that run needs: the file is valid, the forge answers, every
@@ -44,15 +44,21 @@ web hook again, and registers the control room so that people can sign in with
 the forge. It also gives accounts the access to repositories that they lack, and
 changes no token: with that of an administrator in $FORGE_ADMIN_TOKEN, or with
 the supervisor's, if it may do that. --notify sends a message to each url of
-[notify]. Exits 1 if there is a problem.`,
+[notify]. Exits 1 if there is a problem.
+
+--setup only runs the commands of setup of a repository, as a session of one of
+its agents would at the head of the default branch, in an empty home, and says
+how long each took.`,
 		Example: `
   disinto check
-  disinto check --config next.toml --offline`,
+  disinto check --config next.toml --offline
+  disinto check --setup johba/harb`,
 	}
 	flags := cmd.Flags()
 	k := new(checker)
 	flags.BoolVar(&k.fix, "fix", false, "create labels, give access, register the hook and\nthe control room")
 	flags.BoolVar(&k.notify, "notify", false, "send a message to each url of [notify]")
+	flags.StringVar(&k.setup, "setup", "", "only run the setup of a `REPO`")
 	flags.BoolVar(&k.offline, "offline", false, "make no network requests")
 	k.place.flags(flags)
 	jsonFlag(flags, &k.json, "print the findings, for programs")
@@ -67,6 +73,7 @@ the supervisor's, if it may do that. --notify sends a message to each url of
 type checker struct {
 	place                      location
 	fix, notify, offline, json bool
+	setup                      string // the repository whose setup alone is run; empty: everything is checked
 
 	c       *cli
 	config  *threads.Config
@@ -105,8 +112,11 @@ func (k *checker) check(ctx context.Context) error {
 	}
 	config, whole, err := readRight(k.place.configFile(), k.c.lookup)
 	k.addProblem("file", err)
-	if config != nil {
-		k.config = config
+	switch k.config = config; {
+	case config == nil:
+	case k.setup != "":
+		k.runSetup(ctx)
+	default:
 		k.parts(ctx, whole)
 	}
 	if err := k.print(k.json); err != nil {

@@ -128,9 +128,12 @@ func (v View) pullEvents(p *control.PullDocument) []itemEvent {
 func (v View) sessions(p *page, d *control.ItemDocument) {
 	rows := [][]cell{v.pastHeading()}
 	var total, told agents.Usage
-	log, cold := "", ""
+	log, cold, steps := "", "", []agents.Step(nil)
 	for i := range d.Sessions {
 		s := &d.Sessions[i]
+		if len(s.Steps) > 0 {
+			steps = s.Steps
+		}
 		rows = append(rows, v.pastRow(s))
 		if s.Usage != nil {
 			total.InputTokens += s.Usage.InputTokens + s.Usage.OutputTokens
@@ -161,9 +164,17 @@ func (v View) sessions(p *page, d *control.ItemDocument) {
 	if cold != "" {
 		p.line("the last session to resume a conversation found a cold cache: "+cold, held)
 	}
+	for i := range steps {
+		p.line(stepLine(&steps[i]), faint)
+	}
 	if log != "" {
 		p.line("newest log: "+log, faint)
 	}
+}
+
+// stepLine describes a command that ran beside an agent: "setup: npm ci, exit 1, 12.0 s".
+func stepLine(s *agents.Step) string {
+	return fmt.Sprintf("%s: %s, %.1f s", s.Phase, Clean(s.Words()), s.Seconds)
 }
 
 // History shows ended sessions, oldest first. An agent's scheduled runs with the same

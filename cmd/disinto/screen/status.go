@@ -178,10 +178,14 @@ func (v View) slot(d *control.Document, t control.ThreadDocument, slot control.S
 	return [][]cell{free}
 }
 
-// duration returns how long a session has run, or its state before it runs and while it stops.
+// duration returns how long a session has run, what runs beside its agent and for how long, or its state before it runs
+// and while it stops.
 func (v View) duration(s control.SessionDocument) string {
 	if s.State == threads.Reserved || s.State == threads.Stopping {
 		return string(s.State)
+	}
+	if s.Doing.Phase != "" {
+		return fmt.Sprintf("%s, %s", s.Doing.Phase.Verb(), control.Age(v.Now.Sub(s.Doing.Since)))
 	}
 	return control.Age(v.Now.Sub(s.StartedAt))
 }
