@@ -22,7 +22,10 @@ merged in it. A merged issue includes all of its sessions, even earlier ones. An
 issue counts in every group that worked on it, with that group's sessions. "-"
 is a number that no agent program reported; ">=" is a lower bound, because some
 sessions did not report theirs. GROUP is agent, model, role, skill, thread,
-issue or day. Without a supervisor it reads the journal.`,
+issue or day. Without a supervisor it reads the journal.
+
+The supervisor remembers sessions for 30 days, at most 4,000 of them. If that
+leaves sessions of the period out, the report says from when it counts.`,
 		Example: `
   disinto report --by model
   disinto report --since 7d --csv >week.csv`,

@@ -14,7 +14,10 @@ import (
 // RecordDocument sums up the costs and results of sessions: the answer of GET /v1/report and of `disinto report
 // --json`.
 type RecordDocument struct {
-	Since  time.Time     `json:"since"`
+	Since time.Time `json:"since"`
+	// From is the end of the first session that counts, if sessions after Since are forgotten; absent otherwise. Then
+	// the sums are those of the newest ledger.PastLimit sessions.
+	From   time.Time     `json:"from,omitzero"`
 	Total  ledger.Tally  `json:"total"`
 	Groups []RecordGroup `json:"groups"`
 }
@@ -71,10 +74,16 @@ func Groupings() string {
 
 // RecordOf answers a query from the remembered sessions and merges.
 func RecordOf(past []ledger.Past, merges []ledger.Merged, q RecordQuery) *RecordDocument {
+	var from time.Time
+	if len(past) >= ledger.PastLimit && past[0].End.After(q.Since) {
+		from = past[0].End.UTC()
+	}
 	past = slices.DeleteFunc(slices.Clone(past), func(p ledger.Past) bool {
 		return q.Agent != "" && p.Agent != q.Agent || q.Thread != "" && p.Thread != q.Thread
 	})
-	d := &RecordDocument{Since: q.Since.UTC(), Total: ledger.Total(past, merges, q.Since), Groups: []RecordGroup{}}
+	d := &RecordDocument{
+		Since: q.Since.UTC(), From: from, Total: ledger.Total(past, merges, q.Since), Groups: []RecordGroup{},
+	}
 	for _, by := range q.By {
 		d.Groups = append(d.Groups, RecordGroup{by, ledger.Tallies(past, merges, q.Since, by)})
 	}

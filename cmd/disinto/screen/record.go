@@ -24,6 +24,10 @@ func (v View) Record(d *control.RecordDocument) string {
 		}
 		p.table(0, append(rows, v.recordRow("all", &d.Total)))
 	}
+	if !d.From.IsZero() {
+		fmt.Fprintf(&p.text, "\ncounts the newest %d sessions, which ended since %s: earlier ones are forgotten\n",
+			ledger.PastLimit, d.From.Local().Format("2006-01-02 15:04"))
+	}
 	return p.text.String()
 }
 

@@ -53,3 +53,25 @@ func TestRecordCSV(t *testing.T) {
 		}
 	}
 }
+
+// A report of a time whose first sessions are forgotten says from when it counts: with 25,000 sessions in a month it
+// summed up the newest 4,000 without a word.
+func TestRecordForgotten(t *testing.T) {
+	ref := ledger.Ref{Repo: "o/r", Number: 7}
+	var past []ledger.Past
+	for i := range ledger.PastLimit {
+		end := noon.Add(time.Duration(i) * time.Minute)
+		past = append(past, ledger.Past{Agent: "a", Kind: agents.KindIssue, Ref: ref, Chain: ref, Start: end, End: end})
+	}
+	by := []ledger.By{ledger.ByAgent}
+	want := "\ncounts the newest 4000 sessions, which ended since " + noon.Local().Format("2006-01-02 15:04") +
+		": earlier ones are forgotten\n"
+	cut := control.RecordOf(past, nil, control.RecordQuery{Since: noon.Add(-time.Hour), By: by, Agent: "a"})
+	if got := (View{}).Record(cut); !strings.HasSuffix(got, want) {
+		t.Errorf("got\n%s, want at its end %s", got, want)
+	}
+	whole := control.RecordOf(past, nil, control.RecordQuery{Since: noon.Add(time.Hour), By: by})
+	if got := (View{}).Record(whole); strings.Contains(got, "forgotten") {
+		t.Errorf("nothing of that time is forgotten, and got\n%s", got)
+	}
+}
