@@ -141,9 +141,9 @@ func longestLine(text string) (longest string) {
 	return longest
 }
 
-// cleanCommits asks the CLI once to remove secrets from its unpushed commits, and closing words for the issues of
-// others from their messages: merges take both to the forge. Commits that stay as they are end the session, unless
-// people were asked about them.
+// cleanCommits asks the CLI once to remove secrets and conflict markers from its unpushed commits, and closing words
+// for the issues of others from their messages: merges take them to the forge. Commits that stay as they are end the
+// session, unless people were asked about them. Conflict markers may stay: a test may be about them.
 func (r *run) cleanCommits(ctx context.Context, since string) (asked bool, err error) {
 	wrong, err := r.uncleanCommits(ctx, since)
 	if err != nil || wrong == nil {
@@ -161,6 +161,8 @@ func (r *run) cleanCommits(ctx context.Context, since string) (asked bool, err e
 		return true, err
 	case wrong.secret != nil:
 		return true, end(agents.Failed, wrong.secret.Error())
+	case wrong.messages == "":
+		return true, nil // the agent was asked: its reviewer sees the markers
 	case r.answered || r.Kind == agents.KindSchedule:
 		r.logf("these commit messages stay: %s", wrong.messages)
 		return true, nil
@@ -191,12 +193,47 @@ func (r *run) uncleanCommits(ctx context.Context, since string) (*unclean, error
 		return nil, err
 	}
 	list, err := r.closingMessages(ctx, head, "--not", "--remotes", since)
-	if err != nil || list == "" {
+	if err != nil {
 		return nil, err
 	}
-	return &unclean{messages: list, words: before + "messages of its commits would close issues of others at the merge:" +
-		"\n\n" + list + "\n\nReword them, with git commit --amend or git rebase, so that no such word precedes the " +
-		"reference."}, nil
+	var words []string
+	if files := r.tree.withMarkers(ctx, since); len(files) > 0 {
+		words = append(words, "It adds conflict markers (<<<<<<< and >>>>>>>) to "+strings.Join(files, ", ")+". Resolve "+
+			"these conflicts, and commit that. Leave markers that belong to a file, such as a test.")
+	}
+	if list != "" {
+		words = append(words, before+"messages of its commits would close issues of others at the merge:\n\n"+list+
+			"\n\nReword them, with git commit --amend or git rebase, so that no such word precedes the reference.")
+	}
+	if len(words) == 0 {
+		return nil, nil
+	}
+	return &unclean{messages: list, words: strings.Join(words, "\n\n")}, nil
+}
+
+// withMarkers returns the files, quoted, to which the commits since one add both ends of a conflict.
+func (t *tree) withMarkers(ctx context.Context, since string) (files []string) {
+	const begin, over = "+<<<<<<< ", "+>>>>>>> "
+	out, err := t.runGit(ctx, "diff", "--unified=0", "--text", "--no-color", "--no-ext-diff", "--no-textconv",
+		"-G^(<<<<<<<|>>>>>>>) ", since+"...HEAD")
+	if err != nil {
+		return nil
+	}
+	file, begun := "", false
+	for line := range strings.Lines(out) {
+		if name, ok := strings.CutPrefix(line, "+++ "); ok {
+			file, begun = strings.TrimSpace(name), false
+		}
+		begun = begun || strings.HasPrefix(line, begin)
+		if begun && strings.HasPrefix(line, over) {
+			begun = false
+			name := "`" + strings.ReplaceAll(firstWords(strings.TrimPrefix(file, "b/")), "`", "'") + "`"
+			if !slices.Contains(files, name) && len(files) < 20 {
+				files = append(files, name)
+			}
+		}
+	}
+	return files
 }
 
 // closingMessages lists the commits whose messages close or reopen issues that are not the session's, as Markdown.

@@ -75,6 +75,10 @@ func (r *run) pushBranch(ctx context.Context, branch, since, message string) err
 		return t.push(ctx, branch, expected)
 	}
 	err := push()
+	if moved := r.takeIn(ctx, branch, expected, err); moved != "" {
+		expected = moved
+		err = push()
+	}
 	if words := mendable(err); words != "" && r.heard {
 		r.logf("%v", err)
 		if _, err := r.followUp(ctx, words); err != nil {
@@ -92,6 +96,26 @@ func (r *run) pushBranch(ctx context.Context, branch, since, message string) err
 		return end(agents.PushRefused, no.Error())
 	}
 	return err
+}
+
+// takeIn merges what another account pushed to the branch during the session, if git can do that alone, and returns the
+// branch's new head. It returns "" where the push failed for another cause, or the branch lost commits.
+func (r *run) takeIn(ctx context.Context, branch, expected string, cause error) (head string) {
+	t := r.tree
+	failed, ok := errors.AsType[*gitFailure](cause)
+	if !ok || !strings.Contains(failed.said, "stale info") || expected == "" || t.fetch(ctx) != nil {
+		return ""
+	}
+	head = t.commit(ctx, remotes+branch)
+	if head == "" || !t.contains(ctx, head, expected) {
+		return ""
+	}
+	if _, err := t.runGit(ctx, "merge", "--quiet", "--no-edit", head); err != nil {
+		_, _ = t.runGit(ctx, "merge", "--abort")
+		return ""
+	}
+	r.logf("%s has new commits of another account: merged them", branch)
+	return head
 }
 
 // mendable returns what to tell the CLI about a failed push that other commits may avoid; "" if none would.

@@ -93,29 +93,35 @@ func withSettings(environ []string, settings [][2]string) []string {
 	return agents.Setenv(environ, append(more, fmt.Sprintf("GIT_CONFIG_COUNT=%d", n)))
 }
 
-// errNoSubmodule means that a commit of a submodule is nowhere but in this worktree.
-var errNoSubmodule = errors.New("a commit of a submodule is on no branch of the submodule's own repository")
+// errNoSubmodule means that a commit of a submodule cannot be checked out anywhere else.
+var errNoSubmodule = errors.New("a submodule cannot be checked out anywhere else")
 
-// checkSubmodules returns an error if the commits since one name a commit of a submodule that nobody else has: the
-// branch could not be checked out anywhere.
+// checkSubmodules returns an error if the commits since one name a commit of a submodule that nobody else has, or that
+// .gitmodules does not name: `git add .` makes that of a clone or a worktree within the repository, and no later
+// `git submodule update` of anyone succeeds.
 func (t *tree) checkSubmodules(ctx context.Context, since string) error {
 	changed, err := t.runGit(ctx,
 		"diff", "--raw", "--no-abbrev", "--no-renames", "--ignore-submodules=none", since, "HEAD")
 	if err != nil {
 		return err
 	}
+	named, _ := t.runGit(ctx, "config", "--blob", "HEAD:.gitmodules", "--get-regexp", `^submodule\..*\.path$`)
 	for line := range strings.Lines(changed) { // :160000 160000 OLD NEW M<tab>PATH
 		meta, path, _ := strings.Cut(strings.TrimSpace(line), "\t")
 		field := strings.Fields(meta)
 		if len(field) != 5 || field[1] != "160000" {
 			continue
 		}
+		if !strings.Contains("\n"+named+"\n", ".path "+path+"\n") {
+			return fmt.Errorf("%w: %s is a repository of its own, which .gitmodules does not name; take it out with "+
+				"git rm --cached, or add it with git submodule add", errNoSubmodule, path)
+		}
 		dir := filepath.Join(t.dir, path)
 		if _, err := os.Lstat(filepath.Join(dir, ".git")); err != nil {
 			continue // not checked out: the agent did not commit there
 		}
 		if on, err := t.do(ctx, dir, "branch", "--remotes", "--contains", field[3]); err != nil || on == "" {
-			return fmt.Errorf("%w: %.12s of %s; only commits that are there can be used", errNoSubmodule, field[3], path)
+			return fmt.Errorf("%w: the commit %.12s of %s is on no branch of its own repository", errNoSubmodule, field[3], path)
 		}
 	}
 	return nil

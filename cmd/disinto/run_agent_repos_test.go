@@ -221,7 +221,7 @@ func TestAgentSubmodules(t *testing.T) { onEachBench(t, submodulesReview) }
 
 func submodulesReview(b *bench) {
 	b.submodule()
-	b.want(agents.Failed, "a commit of a submodule is on no branch", "dev-qwen", agents.KindIssue, 8, `
+	b.want(agents.Failed, "is on no branch of its own repository", "dev-qwen", agents.KindIssue, 8, `
 test -f lib/README.md || exit 9
 echo dirt >> lib/README.md
 git -C lib commit -qam "Only here" && git add lib && git commit -qm "Use it"; echo more >> lib/README.md`+stubDone)

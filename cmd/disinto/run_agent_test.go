@@ -519,8 +519,8 @@ func TestAgentPushesWithCare(t *testing.T) {
 	b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8, writeOrder)
 	b.want(agents.Done, "", "dev-qwen", agents.KindRework, 12, `git commit -q --amend -m "Better said"`+stubDone)
 	remote := "http://x:" + b.HumanToken + "@" + strings.TrimPrefix(b.URL, "http://") + "/" + demo.Repo + ".git"
-	theirs := fmt.Sprintf(`(cd "$HOME"; rm -rf other; git clone -q -b fix/issue-8 %s other; cd other; git commit -q `+
-		`--allow-empty -m theirs; git push -q);`, remote)
+	theirs := fmt.Sprintf(`(cd "$HOME"; rm -rf other; git clone -q -b fix/issue-8 %s other; cd other; `+
+		`echo theirs > order.txt; git commit -qam theirs; git push -q);`, remote)
 	b.want(agents.Failed, "rejected", "dev-qwen", agents.KindRework, 12,
 		theirs+`echo more > order.txt; git commit -qam more`+stubDone)
 	var commits []struct{ Commit struct{ Message string } }
