@@ -66,7 +66,7 @@ func (s *Supervisor) serve() (end func(), err error) {
 	}
 	// An upgrade names a program to run, so only our own user may request it, and no port serves it.
 	own := append(s.routes(), control.Post("/v1/upgrade", s.replace))
-	stop := control.Serve(l, control.Handler(s.unencodable, own...), s.Confined, s.log)
+	stop := control.Serve(l, control.Handler(s.unencodable, own...), s.Confined, &s.asked, s.log)
 	return func() {
 		s.events.Close()
 		stop()
@@ -77,7 +77,7 @@ func (s *Supervisor) serve() (end func(), err error) {
 func (s *Supervisor) keepPorts() (end func()) {
 	p := &control.Ports{
 		Config: s.state.config, API: s.Handler(), Hooks: s.HookHandler(), Metrics: s.Metrics, Web: s.Web,
-		Listen: s.ListenTCP, Problem: s.portProblem, Log: s.log,
+		Listen: s.ListenTCP, Problem: s.portProblem, Log: s.log, Asked: &s.asked,
 	}
 	if p.Listen == nil {
 		p.Listen = func(address string) (net.Listener, error) { return net.Listen("tcp", address) }

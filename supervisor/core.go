@@ -20,6 +20,7 @@ type core struct {
 	problems problems
 	kicks    kicks
 	events   control.Feed
+	asked    control.Asked
 	gate     gate
 	// measureRoom measures the free memory and disk of this machine; nil if they are not measured.
 	measureRoom func() threads.Room

@@ -85,6 +85,13 @@ func (s *Supervisor) beginAnswers() {
 	s.state.answers.Begin(time.Now(), s.StateDir, s.Version, s.logAnswers)
 }
 
+// lastAnswers bounds how long AwaitAnswers waits.
+const lastAnswers = 100 * time.Millisecond
+
+// AwaitAnswers waits until the requests that came since a time are answered, but no longer than lastAnswers. It is for
+// the end of this process, after new connections are no longer accepted.
+func (s *Supervisor) AwaitAnswers(since time.Time) { s.asked.Await(since, lastAnswers) }
+
 // underWay returns the first work under way that the next supervisor could not continue; "" without any.
 func (st *state) underWay() (why string) {
 	st.mu.Lock()

@@ -39,10 +39,13 @@ func (rn *sessionRunner) outlives(o *ledger.Open) bool {
 func (st *state) adopt(outlives func(*ledger.Open) bool) (list []*session) {
 	st.lockToChange()
 	defer st.mu.Unlock()
+	cfg := cmp.Or(st.cfg, new(threads.Config))
+	secrets := cfg.Hidden(st.environ)
 	for _, run := range slices.Sorted(maps.Keys(st.ledger.Open)) {
 		o := st.ledger.Open[run]
 		if outlives(&o) {
-			x := continued(&o, st.cfg, st.base, st.environ)
+			x := continued(&o, cfg, st.base)
+			x.secrets = secrets
 			st.sessions[run] = x
 			list = append(list, x)
 		}
@@ -52,17 +55,13 @@ func (st *state) adopt(outlives func(*ledger.Open) bool) (list []*session) {
 
 // continued restores an open session. Agent, role and thread come from the current configuration, which is nearly
 // always the one at the session's start. Where it lacks them, the journal is enough to end the session.
-func continued(o *ledger.Open, cfg *threads.Config, base context.Context, environ []string) *session {
+func continued(o *ledger.Open, cfg *threads.Config, base context.Context) *session {
 	x := &session{
 		Session: o.Session(), config: cfg, reserved: o.At, place: o.Place, sent: true, adopted: true,
 		written: o.Used, writtenAt: time.Now(),
 		tag: tag(cfg, o.Agent, forge.Ref(o.Item.Ref)), atWork: make(chan struct{}), gone: make(chan struct{}),
 	}
 	close(x.atWork)
-	if x.config == nil {
-		x.config = new(threads.Config)
-	}
-	x.secrets = x.config.Hidden(environ)
 	if a := x.config.Agent(x.Agent); a != nil {
 		x.agent = *a
 	}

@@ -79,7 +79,9 @@ func (e *Executor) Run(ctx context.Context, job agents.Job, started func(agents.
 		return agents.Outcome{Result: agents.Lost, Reason: "nothing runs as " + job.RunID}
 	}
 	defer e.leave(r)
-	if r.link == nil {
+	if r.link != nil {
+		r.link.send(order{}) // asks for its state
+	} else {
 		if err := r.startPatiently(ctx); ctx.Err() != nil && err != nil {
 			return endedBy(cancelled(ctx), agents.Outcome{}, agents.Outcome{})
 		} else if err != nil {

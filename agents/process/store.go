@@ -96,7 +96,8 @@ func (r *run) remember() error {
 
 // Adopt takes over the sessions that a Store kept, and ignores what other names stand for. Run with such a session's
 // id then continues the session and starts nothing. Call it once, before the first Run and before this process answers
-// any client: from then on Confined knows the sessions' processes. Adopt does not wait for a shim.
+// any client: from then on Confined knows the sessions' processes. Adopt asks no shim, because a hundred that wake up
+// take the processor from a supervisor that starts.
 func (e *Executor) Adopt(list []Kept) {
 	memos := make(map[string]Kept)
 	for _, k := range list {
@@ -142,7 +143,6 @@ func (e *Executor) adopt(id string, k Kept, fd int) *run {
 	r.path, r.held, r.rules, r.idle.mark, r.earlier = m.Path, m.Held, m.Rules, m.Idle, m.Seen
 	unix.CloseOnExec(k.FD)
 	r.link = newLink(k.FD)
-	r.link.send(order{})
 	return r
 }
 

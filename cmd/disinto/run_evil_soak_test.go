@@ -30,12 +30,14 @@ import (
 
 // The bounds of an evil agent's cost. A real run stayed far below them, see docs/security.md.
 const (
-	mostSessions = 60        // on one issue and its pull requests
-	mostComments = 30        // by the supervisor on one issue
-	mostLog      = 2 << 20   // bytes of a session's log on disk, with max_log = "1M"
-	mostMemory   = 200 << 10 // KiB of the supervisor
-	mostDelay    = 5 * time.Minute
-	mostLooks    = 30 // each at least a second after the one before, until the shim of an ended session is gone
+	mostSessions = 60              // on one issue and its pull requests
+	mostComments = 30              // by the supervisor on one issue
+	mostLog      = 2 << 20         // bytes of a session's log on disk, with max_log = "1M"
+	mostMemory   = 200 << 10       // KiB of the supervisor
+	mostDelay    = 5 * time.Minute // between two honest merges, once all issues are filed
+	mostOpen     = 8               // honest issues at a time
+	mostFarm     = 16              // targets at a time, which are before newer honest issues
+	mostLooks    = 30              // one each second, until the shim of an ended session is gone
 )
 
 // Evil agents of all manners work among honest ones, in one repository and on one thread. DISINTO_SOAK_EVIL is the
@@ -57,19 +59,22 @@ func TestSoakEvil(t *testing.T) {
 	r := s.start()
 	begin := time.Now()
 	for i := 0; time.Since(begin) < lasts; i++ {
-		if i%8 == 0 {
+		if i%8 == 0 && s.open("good") < mostOpen {
 			s.file("good")
 		}
-		if i%40 == 0 {
+		if i%40 == 0 && s.open("farm") < mostFarm {
 			s.fileEvil()
 		}
 		s.look(r)
 		time.Sleep(time.Second)
 	}
-	for end := time.Now().Add(mostDelay); s.open("good") > 0; time.Sleep(time.Second) {
+	for end, left := time.Now().Add(mostDelay), s.open("good"); left > 0; time.Sleep(time.Second) {
 		if s.look(r); time.Now().After(end) {
-			t.Errorf("got %d issues of honest agents still open after %s: %s", s.open("good"), mostDelay, s.queue())
+			t.Errorf("got %d issues of honest agents still open, none closed for %s: %s", left, mostDelay, s.queue())
 			break
+		}
+		if now := s.open("good"); now < left { // a busy machine takes longer for all of them
+			end, left = time.Now().Add(mostDelay), now
 		}
 	}
 	shown := disinto(t.Context(), nil, "logs", "bad-blabs", "--state", s.state)

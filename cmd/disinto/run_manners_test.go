@@ -289,7 +289,7 @@ func (r *rogue) floods() error {
 		return err
 	}
 	if prey := r.prey(); len(prey) > 0 {
-		return r.call("POST", fmt.Sprintf("/issues/%d/comments", prey[0]), map[string]string{"body": text})
+		return r.call("POST", fmt.Sprintf("/issues/%d/comments", prey[0]), map[string]string{"body": text[:10_000]})
 	}
 	return nil
 }

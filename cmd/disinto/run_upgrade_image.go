@@ -31,6 +31,7 @@ func (f *factory) upgrade(ctx context.Context, path string) error {
 }
 
 func (f *factory) become(ctx context.Context, path string) error {
+	asked := time.Now()
 	if path == "" {
 		self, err := os.Executable()
 		if err != nil {
@@ -53,7 +54,10 @@ func (f *factory) become(ctx context.Context, path string) error {
 	}
 	f.Log.Info(fmt.Sprintf("upgrading to %s, disinto %s", path, answer.Version))
 	err = f.Quiet(ctx, func() error {
+		resume := f.listeners.keepStill()
+		f.AwaitAnswers(asked)
 		if err := f.init.Become(binary); err != nil {
+			resume()
 			return err
 		}
 		f.out.flush()

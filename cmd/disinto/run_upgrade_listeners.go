@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"codeberg.org/johba/disinto/agents/process"
 	"codeberg.org/johba/disinto/supervisor/control"
@@ -21,8 +23,58 @@ import (
 type listenerSet struct {
 	store process.Store // nil without an init
 
-	mu   sync.Mutex     // guards left
-	left map[string]int // descriptors of an earlier supervisor that no listener uses yet, by name
+	mu    sync.Mutex             // guards the fields below
+	left  map[string]int         // descriptors of an earlier supervisor that no listener uses yet, by name
+	open  map[*storedListen]bool // whether its server waits until still is closed
+	still chan struct{}          // closed when connections are accepted again; nil while they are
+}
+
+// stillTime bounds how long keepStill waits. Without load a server needs microseconds for a connection.
+const stillTime = 100 * time.Millisecond
+
+// keepStill accepts no more connections until resume is called: the kernel queues them for the next supervisor. It
+// waits until the servers know all that were accepted before.
+func (p *listenerSet) keepStill() (resume func()) {
+	p.mu.Lock()
+	p.still = make(chan struct{})
+	p.mu.Unlock()
+	p.setDeadlines(time.Unix(1, 0))
+	for late := time.Now().Add(stillTime); !p.isStill() && time.Now().Before(late); {
+		time.Sleep(time.Millisecond)
+	}
+	return func() {
+		p.setDeadlines(time.Time{})
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		close(p.still)
+		p.still = nil
+		for l := range p.open {
+			p.open[l] = false
+		}
+	}
+}
+
+// isStill reports whether every server waits for resume.
+func (p *listenerSet) isStill() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, waits := range p.open {
+		if !waits {
+			return false
+		}
+	}
+	return true
+}
+
+// setDeadlines sets until when the listeners accept connections; the zero time is never.
+func (p *listenerSet) setDeadlines(at time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := range p.open {
+		if d, ok := l.Listener.(interface{ SetDeadline(time.Time) error }); ok {
+			_ = d.SetDeadline(at)
+		}
+	}
 }
 
 // The first words of the names under which the init stores a supervisor's descriptors.
@@ -54,7 +106,14 @@ func (p *listenerSet) listen(at string, create func(string) (net.Listener, error
 			return nil, err
 		}
 	}
-	return &storedListen{l, p.store, name}, nil
+	stored := &storedListen{l, p, name}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.open == nil {
+		p.open = make(map[*storedListen]bool)
+	}
+	p.open[stored] = false
+	return stored, nil
 }
 
 // take returns the descriptor that an earlier supervisor stored under a name, once.
@@ -94,12 +153,32 @@ func reopen(fd int, at string) (net.Listener, error) {
 // storedListen is a listener of which the init has a copy.
 type storedListen struct {
 	net.Listener
-	store process.Store
-	name  string
+	set  *listenerSet
+	name string
+}
+
+// Accept waits for a connection, also while none is accepted.
+func (l *storedListen) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			return c, err
+		}
+		l.set.mu.Lock()
+		still := l.set.still
+		l.set.open[l] = still != nil
+		l.set.mu.Unlock()
+		if still != nil {
+			<-still
+		}
+	}
 }
 
 // Close closes both.
 func (l *storedListen) Close() error {
-	l.store.Drop(l.name)
+	l.set.mu.Lock()
+	delete(l.set.open, l)
+	l.set.mu.Unlock()
+	l.set.store.Drop(l.name)
 	return l.Listener.Close()
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -30,7 +31,11 @@ func TestUpgrades(t *testing.T) {
 	}
 	upgrades = max(upgrades, 1)
 	s := newSoak(t, threads, n, takes)
+	page := deadAddress(t)
+	s.factory = fmt.Sprintf("listen_web = %q\nlisten_token = \"0123456789abcdef\"\n", page)
 	r := s.start()
+	socket := keepAsking(t, "unix", s.state+"/disinto.sock", "/v1/state")
+	web := keepAsking(t, "tcp", page, "/")
 	before := vitalsOf(t, r.supervisor())
 	var took []time.Duration
 	carried, fewest := 0, n
@@ -54,6 +59,8 @@ func TestUpgrades(t *testing.T) {
 		going, _ := strconv.Atoi(on)
 		carried, fewest = carried+going, min(fewest, going)
 	}
+	socket.report(t, "the control socket")
+	web.report(t, "the page")
 	ended := func() int { return strings.Count(r.read(s.ledger), "\n") }
 	for was := ended(); was < n; was = ended() {
 		eventually(t, "another session ends", func() bool { return ended() > was })

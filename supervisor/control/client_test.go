@@ -24,7 +24,7 @@ func served(t *testing.T, h http.Handler) *Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(Serve(l, h, nil, hclog.NewNullLogger()))
+	t.Cleanup(Serve(l, h, nil, nil, hclog.NewNullLogger()))
 	return NewClient(state)
 }
 
@@ -37,7 +37,7 @@ func TestBarred(t *testing.T) {
 	}
 	h := Handler(func(string, error) {},
 		Get("/v1/see", func(context.Context, url.Values) (*Report, error) { return &Report{}, nil }))
-	t.Cleanup(Serve(l, h, func(pid int) bool { return pid == ours }, hclog.NewNullLogger()))
+	t.Cleanup(Serve(l, h, func(pid int) bool { return pid == ours }, nil, hclog.NewNullLogger()))
 	var no *Refusal
 	if err := NewClient(state).Get(t.Context(), "/v1/see", new(Report)); !errors.As(err, &no) || no.Status != 403 {
 		t.Errorf("got error %v, want a refusal with 403", err)

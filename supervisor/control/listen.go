@@ -47,9 +47,13 @@ func ListenUnix(path string) (net.Listener, error) {
 }
 
 // Serve answers requests on the control socket of root and of this account, except those of processes for which barred
-// returns true; a nil barred bars none. end closes every connection and waits until no more are accepted.
-func Serve(l net.Listener, h http.Handler, barred func(pid int) bool, log hclog.Logger) (end func()) {
+// returns true; a nil barred bars none. asked can be nil. end closes every connection and waits until no more are
+// accepted.
+func Serve(
+	l net.Listener, h http.Handler, barred func(pid int) bool, asked *Asked, log hclog.Logger,
+) (end func()) {
 	server := &http.Server{Handler: h, ReadHeaderTimeout: requestTime}
+	asked.watch(server)
 	refusePeers(server, barred)
 	return serve(l, server, log, func(_ *port, err error) { log.Error("the control socket failed: " + line(err)) }).close
 }
@@ -104,6 +108,7 @@ type Ports struct {
 	// Problem is called with a key of [factory] and why its address cannot be listened on; "" when it can.
 	Problem func(key, why string)
 	Log     hclog.Logger
+	Asked   *Asked // can be nil
 
 	open   map[string]*port // by key of [factory]; belongs to the goroutine of Serve
 	broken chan *port       // listeners that failed
@@ -159,6 +164,7 @@ func (p *Ports) adjust() bool {
 		{"listen_web", f.ListenWeb, p.room(), false},
 	} {
 		server := &http.Server{Handler: d.handler, ReadHeaderTimeout: requestTime}
+		p.Asked.watch(server)
 		if d.brief {
 			server.ReadTimeout, server.WriteTimeout = requestTime, requestTime
 		}
