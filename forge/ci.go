@@ -65,3 +65,47 @@ func matchContext(pattern, context string) bool {
 	ok, err := path.Match(plain.Replace(pattern), plain.Replace(context))
 	return ok && err == nil
 }
+
+// BranchCI reduces the statuses of a branch's newest commit to one state, and names the checks that failed, sorted; see
+// CheckName. required are the contexts that a pull request into the branch needs: if there are any, only checks of
+// these names count. A required check without a report is not pending, because it may run for pull requests only.
+func BranchCI(required []string, statuses []Status) (state CI, failed []string) {
+	latest := make(map[string]Status, len(statuses))
+	for _, s := range statuses {
+		if old, ok := latest[s.Context]; !ok || s.ID > old.ID {
+			latest[s.Context] = s
+		}
+	}
+	for _, s := range latest {
+		name := CheckName(s.Context)
+		counts := len(required) == 0 || slices.ContainsFunc(required, func(pattern string) bool {
+			return matchContext(CheckName(pattern), name)
+		})
+		switch {
+		case !counts:
+		case s.State == "failure", s.State == "error", s.State == "warning" && len(required) > 0:
+			failed = append(failed, name)
+		case s.State == "pending":
+			state = CIPending
+		case state == CINone:
+			state = CISuccess
+		}
+	}
+	slices.Sort(failed)
+	if failed = slices.Compact(failed); len(failed) > 0 {
+		state = CIFailure
+	}
+	return state, failed
+}
+
+// CheckName returns the name that a check has for pull requests and for pushes alike: "CI / test" of
+// "CI / test (pull_request)", "ci/woodpecker/test" of "ci/woodpecker/pr/test".
+func CheckName(context string) string {
+	for _, event := range []string{" (push)", " (pull_request)", " (pull_request_target)"} {
+		context = strings.TrimSuffix(context, event)
+	}
+	parts := slices.DeleteFunc(strings.Split(context, "/"), func(part string) bool {
+		return part == "pr" || part == "push" || part == "pull_request"
+	})
+	return strings.Join(parts, "/")
+}

@@ -1,6 +1,9 @@
 package forge
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 func TestCombineCI(t *testing.T) {
 	tests := []struct {
@@ -40,5 +43,30 @@ func TestCombineCI(t *testing.T) {
 				t.Errorf("got %v, want %v", got, tt.want)
 			}
 		})
+	}
+}
+
+func TestBranchCI(t *testing.T) {
+	status := func(id int64, context, state string) Status { return Status{ID: id, Context: context, State: state} }
+	tests := []struct {
+		required []string
+		statuses []Status
+		want     CI
+		failed   string
+	}{
+		{nil, nil, CINone, "[]"},
+		{nil, []Status{status(1, "a", "success"), status(2, "b", "pending")}, CIPending, "[]"},
+		{nil, []Status{status(1, "a", "failure"), status(2, "a", "success")}, CISuccess, "[]"},
+		{nil, []Status{status(1, "CI / b (push)", "error"), status(2, "a", "failure")}, CIFailure, "[CI / b a]"},
+		{[]string{"CI / * (pull_request)"}, []Status{status(1, "CI / b (push)", "failure")}, CIFailure, "[CI / b]"},
+		{[]string{"test"}, []Status{status(1, "deploy (push)", "failure")}, CINone, "[]"},
+	}
+	for _, tt := range tests {
+		if got, failed := BranchCI(tt.required, tt.statuses); got != tt.want || fmt.Sprint(failed) != tt.failed {
+			t.Errorf("%v of %v: got %v %v, want %v %s", tt.required, tt.statuses, got, failed, tt.want, tt.failed)
+		}
+	}
+	if got := CheckName("ci/woodpecker/pr/test"); got != "ci/woodpecker/test" {
+		t.Errorf("got %q", got)
 	}
 }

@@ -42,8 +42,22 @@ type Repo struct {
 	NoPush string
 	// DefaultBranch is the branch on which work is based and into which it is merged, such as main.
 	DefaultBranch string
+	// Branches are those that open pull requests go to, where the repository has checks; sorted by name.
+	Branches []Branch
 	// CommentsAsOf is the forge's own time of its newest answer about comments; zero before the first answer.
 	CommentsAsOf time.Time
+}
+
+// Branch is the newest commit of a branch, and its checks.
+type Branch struct {
+	Name string
+	SHA  string
+	CI   CI       // CINone: no check has reported; pending for a minute after a new commit
+	Red  []string // the checks that failed, sorted; see CheckName
+	// Since is when the branch became red; zero while it is not. By is the pull request whose merge made it red; zero if
+	// that is not known, or if it was a push.
+	Since time.Time
+	By    Ref
 }
 
 // Issue is an issue as the scheduler sees it.
@@ -160,7 +174,10 @@ type Pull struct {
 	ConflictSince time.Time
 	CI            CI
 	CISince       time.Time // when the newest of the checks reported; zero without checks
-	Reviews       []Review  // sorted by submission, oldest first
+	// Red are the checks that failed, sorted; see CheckName. RedBefore are those of them that failed without its commits,
+	// too: on the newest commit of its base, or on MergeBase.
+	Red, RedBefore []string
+	Reviews        []Review // sorted by submission, oldest first
 	// Closes are the issues that the pull request closes, sorted. Its branch name fix/issue-N and the closing keywords
 	// in its text name them; see the function Closes.
 	Closes  []Ref

@@ -1,17 +1,46 @@
 package supervisor
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
+	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
 
 // alarms returns what a person must know of, however many sessions and items it holds.
 func (s *Supervisor) alarms(now time.Time) []control.AlarmDocument {
-	return s.state.failingCrews(now)
+	return append(s.state.failingCrews(now), s.state.redBranches()...)
+}
+
+// redBranches returns the branches whose newest commit has failing checks.
+func (st *state) redBranches() (list []control.AlarmDocument) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for _, r := range st.facts.Repos {
+		for _, b := range r.Branches {
+			if b.CI != forge.CIFailure {
+				continue
+			}
+			words := fmt.Sprintf("%s: %s is red since %s: %s", r.Name, b.Name, b.Since.Format(time.RFC3339),
+				strings.Join(b.Red, ", "))
+			if st.cfg != nil && !st.cfg.Forge.MergeOnRed {
+				words += "; merges wait"
+			}
+			if b.By.Number != 0 {
+				words += fmt.Sprintf("; the merge of %s did it: disinto sling --repo %s --priority 1 --title \"Revert %s\" "+
+					"has an agent revert it", b.By, r.Name, b.By.Short())
+			}
+			list = append(list, control.AlarmDocument{
+				Code: threads.MainRed, About: r.Name + " " + b.Name, Since: b.Since, Words: words,
+			})
+		}
+	}
+	return list
 }
 
 // failingCrews returns the agents, threads and roles that fail whatever they do.

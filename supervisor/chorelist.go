@@ -40,7 +40,7 @@ const (
 type choreKey struct {
 	action threads.Action
 	ref    forge.Ref
-	head   string // of a merge: after a push it is another chore
+	head   string // of a merge or an update: after a push it is another chore
 }
 
 func (k choreKey) compare(other choreKey) int {
@@ -92,7 +92,11 @@ func (st *state) choresLocked(plan *threads.Plan, now time.Time) []*chore {
 		want(&chore{choreKey: choreKey{ActMerge, m.Ref, m.HeadSHA}, hold: m.Key(), base: m.Base})
 	}
 	for _, m := range plan.Marks {
-		want(&chore{choreKey: choreKey{m.Action, m.Ref, ""}, mark: m, hold: m.Key()})
+		c := &chore{choreKey: choreKey{m.Action, m.Ref, ""}, mark: m, hold: m.Key()}
+		if m.Action == threads.ActUpdate {
+			c.head, c.base = m.Item.HeadSHA, m.Item.Base
+		}
+		want(c)
 	}
 	for _, item := range st.ledger.Select(cancelled) {
 		if st.sessionOnLocked(item) == nil { // a session must end first

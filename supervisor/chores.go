@@ -55,6 +55,7 @@ var actions = map[threads.Action]action{
 	threads.ActAnswered:   {"note the answer", "", (*clerk).recordAnswer},
 	threads.ActPlanFirst:  {"label plan-first", "", (*clerk).labelPlanFirst},
 	threads.ActTell:       {"comment", "", (*clerk).tellPeople},
+	threads.ActUpdate:     {"bring up to date", "", (*clerk).catchUp},
 	threads.ActEndConvoy:  {"close the convoy", "", (*clerk).endConvoy},
 }
 
@@ -119,19 +120,39 @@ func (k *clerk) refused(c *chore, no *forge.Refusal) {
 	k.state.record(ledger.Record{At: now, NoMerge: &ledger.NoMerge{Ref: ledger.Ref(c.ref), NoMerge: is}})
 }
 
-// bringUpToDate merges the base into a pull request that the forge refuses to merge without the base's newest commit.
-// Its merge follows when its checks have passed. If the forge refuses that too, the refusal lasts.
-func (k *clerk) bringUpToDate(c *chore, no *forge.Refusal) error {
+// update merges the base into a pull request, and records that. It reports whether the head has moved.
+func (k *clerk) update(c *chore, red bool) (moved bool, err error) {
 	var now forge.Updated
-	err := k.call(k.base, callTimeout, func(ctx context.Context, f Forge) (err error) {
+	err = k.call(k.base, callTimeout, func(ctx context.Context, f Forge) (err error) {
 		now, err = f.Update(ctx, c.ref, c.head)
 		return err
 	})
+	if now.Head == "" || now.Head == c.head {
+		return false, err
+	}
+	k.state.record(ledger.Record{At: time.Now(), Carried: &ledger.Carried{ // even if the rest of the answers is missing
+		Ref: ledger.Ref(c.ref), From: c.head, Head: now.Head, Base: c.base, MergeBase: now.MergeBase, Same: now.Same,
+		Red: red,
+	}})
+	return true, nil
+}
+
+// catchUp merges a branch that is no longer red into a pull request whose checks failed as the branch's did.
+func (k *clerk) catchUp(c *chore) error {
+	moved, err := k.update(c, true)
+	if !moved && err == nil {
+		err = fmt.Errorf("%w: its head has not moved", forge.ErrConflict)
+	}
+	c.said = "brought up to date with " + c.base + ", which is no longer red"
+	return err
+}
+
+// bringUpToDate merges the base into a pull request that the forge refuses to merge without the base's newest commit.
+// Its merge follows when its checks have passed. If the forge refuses that too, the refusal lasts.
+func (k *clerk) bringUpToDate(c *chore, no *forge.Refusal) error {
+	moved, err := k.update(c, false)
 	switch {
-	case now.Head != "" && now.Head != c.head: // even if the rest of the answers is missing
-		k.state.record(ledger.Record{At: time.Now(), Carried: &ledger.Carried{
-			Ref: ledger.Ref(c.ref), From: c.head, Head: now.Head, Base: c.base, MergeBase: now.MergeBase, Same: now.Same,
-		}})
+	case moved:
 		c.said = "brought up to date with " + c.base + ", which merges nothing else"
 		return nil
 	case errors.Is(err, forge.ErrUnavailable):

@@ -184,6 +184,12 @@ func (cm *commands) fileSlung(r *control.SlingRequest) (forge.Ref, error) {
 	if err != nil {
 		return forge.Ref{}, err
 	}
+	if r.Priority < 0 || r.Priority > 10 {
+		return forge.Ref{}, control.Invalid("the priority has to be 1 to 10, not %d", r.Priority)
+	}
+	if r.Priority > 0 {
+		labels = append(labels, fmt.Sprintf("priority/%d", r.Priority))
+	}
 	for _, skill := range r.Skills {
 		labels = append(labels, forge.SkillPrefix+skill)
 	}

@@ -37,6 +37,7 @@ const (
 	NoPlan            Code = "plan-not-approved"
 	Draft             Code = "draft"
 	CIPending         Code = "ci-pending"
+	MainRed           Code = "main-red"
 	NotOurs           Code = "not-ours"
 	PeopleReview      Code = "people-review"
 	Uninvited         Code = "uninvited"
@@ -270,6 +271,10 @@ var codeDocs = []CodeDoc{
 		"label the issue `plan-approved`, or close the pull request"),
 	doc(Draft, Blocked, ByChoice, "draft", "the pull request is a draft", "mark it ready"),
 	doc(CIPending, Blocked, ByScan, "waits for CI", "its checks have not all reported", ""),
+	doc(MainRed, Blocked, ByScan, "{note}",
+		"checks of the branch that it goes to fail: it waits to be merged, or the same checks fail on it and no agent "+
+			"reworks it; afterwards the branch is merged into it",
+		"repair the branch, or revert the pull request that NEEDS YOU names; `merge_on_red` merges all the same"),
 	doc(NotOurs, Blocked, ByChoice, "waits for {note}",
 		"it is a person's pull request, and the next step is theirs", "its author continues, merges or closes it"),
 	doc(PeopleReview, Blocked, ByPerson, "waits for a person's review",

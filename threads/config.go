@@ -56,6 +56,7 @@ type Forge struct {
 	AnswersAuthor   bool     // answers = "author": the author of an issue may answer questions about it, too
 	RequireMerged   bool     // a blocker counts as closed only when its pull request was merged
 	MaxUnreviewed   int      // per repository: at this many waiting pull requests new issues hold
+	MergeOnRed      bool     // merge although the branch's newest commit has failing checks
 	MaxUnseen       int64    // bytes of a binary, file in Git LFS or lock file that no reviewer need be shown
 	MaxReviewRounds int      // requests for changes and conflicts of one pull request before needs-human
 	MaxCIFixes      int      // sessions spent on red CI of one pull request before needs-human

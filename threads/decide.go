@@ -30,6 +30,7 @@ func decide(s *Snapshot) (Plan, *decision) {
 	d.start()
 	d.route()
 	d.fallBack()
+	d.catchUp()
 	d.hold()
 	d.plan.NextWake = v.wakeAt
 	return d.plan, d

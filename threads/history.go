@@ -188,6 +188,8 @@ type Carried struct {
 	Base      string    `json:"base"`
 	MergeBase string    `json:"merge_base"`
 	At        time.Time `json:"at"`
+	// Red reports that the base had been red, not that the branch merges only what is up to date.
+	Red bool `json:"red,omitempty"`
 }
 
 // carries reports whether an approval of a head is one of the present head of a pull request, which only a merge of the

@@ -108,7 +108,7 @@ func (v *view) broughtUp(p *forge.Pull) time.Time {
 	h := v.History.Chain(p.Ref)
 	c, no := h.Carried, h.NoMerge
 	switch {
-	case p.Closed || p.Draft || c == nil || c.Head != p.HeadSHA || !v.later(c.At.Add(aheadMost)):
+	case p.Closed || p.Draft || c == nil || c.Red || c.Head != p.HeadSHA || !v.later(c.At.Add(aheadMost)):
 		return time.Time{}
 	case no != nil && no.Head == p.HeadSHA && no.Cause == forge.RefusedRule:
 		return time.Time{}

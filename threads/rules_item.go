@@ -83,6 +83,7 @@ var (
 		{"attempts left", gaveUp},
 		{"cool-down over", coolDown},
 		{"chain free", chainBusy},
+		{"its branch is not red", mainRed},
 		{"its author's reviews left", reviewLimit},
 		{"its opener's sessions left", openerLimit},
 		{"supervisor merges", mergeManual},
@@ -429,11 +430,6 @@ func notOurs(v *view, w *work) *Reason {
 
 func peopleReview(v *view, w *work) *Reason {
 	return when(w.Kind == agents.KindReview && !v.Config.hasReviewers(), PeopleReview)
-}
-
-// ciPending holds reviews and merges while CI has not reported. Rework does not wait for CI.
-func ciPending(_ *view, w *work) *Reason {
-	return when(w.Kind != agents.KindRework && w.pull.CI == forge.CIPending, CIPending)
 }
 
 func refused(v *view, w *work) *Reason {

@@ -64,6 +64,7 @@ var scriptOf = map[string]string{
 	"pull/attempts left":                         "pull_rules",
 	"pull/cool-down over":                        "pull_rules",
 	"pull/chain free":                            "waits_for_review",
+	"pull/its branch is not red":                 "red",
 	"pull/its author's reviews left":             "authors",
 	"pull/its opener's sessions left":            "spend",
 	"pull/supervisor merges":                     "pull_rules",

@@ -176,6 +176,12 @@ func (w *scriptWorld) line(line string, in *bufio.Scanner, out *strings.Builder)
 		w.s.Now = w.at(f[1])
 	case "scan":
 		w.scan()
+	case "main": // SHA pending|success|failure [CHECK...]
+		b := forge.Branch{Name: "main", SHA: f[1], CI: scriptCI[f[2]], Red: f[3:]}
+		if b.CI == forge.CIFailure {
+			b.Since = w.s.Now
+		}
+		w.s.Facts.Repos[0].Branches = []forge.Branch{b}
 	case "unread":
 		w.s.Facts.Repos[0].AsOf = time.Time{}
 	case "off":
@@ -533,6 +539,12 @@ func (w *scriptWorld) pull(number string, words []string) {
 			p.Assignees = append(p.Assignees, value)
 		case "ci":
 			p.CI, p.CISince = scriptCI[value], w.s.Now
+		case "red": // CHECK,..., then after a slash those that fail without it, too
+			red, before, _ := strings.Cut(value, "/")
+			p.CI, p.CISince, p.Red = forge.CIFailure, w.s.Now, strings.Split(red, ",")
+			if before != "" {
+				p.RedBefore = strings.Split(before, ",")
+			}
 		case "conflict":
 			p.Mergeable, p.ConflictSince = forge.MergeNotClean, w.at(value)
 		case "late":

@@ -22,6 +22,8 @@ type stage struct {
 	writers  []string // agents that wrote to it, the opener first
 	own      bool     // one of our agents opened it
 	objector string   // with stageMerge: a person whose request for changes on an older head stands
+	red      *Reason  // its branch is red, and it waits for that; see redBranch
+	behind   bool     // its branch was red where it left it, and is no longer
 	stray    bool     // one of our agents opened it, and we do not merge into its target branch
 }
 
@@ -37,7 +39,7 @@ func (v *view) stageOf(p *forge.Pull) stage {
 	switch {
 	case verdicts.changes != nil:
 		st.kind, st.cause, st.since = agents.KindRework, CauseChanges, verdicts.changes.Submitted
-	case p.CI == forge.CIFailure:
+	case p.CI == forge.CIFailure && !excused(p):
 		st.kind, st.cause, st.since = agents.KindRework, CauseCI, p.CISince
 	case v.conflicts(p):
 		st.kind, st.cause, st.since = agents.KindRework, CauseConflict, p.ConflictSince
@@ -47,6 +49,7 @@ func (v *view) stageOf(p *forge.Pull) stage {
 		st.cause = verdicts.void
 	}
 	st.stray = st.own && !v.isTarget(p)
+	st.red, st.behind = v.redBranch(p, st.kind)
 	return st
 }
 

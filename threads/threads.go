@@ -235,6 +235,7 @@ const (
 	ActAnswered   Action = "answered"    // record the answer, and write the label that it implies
 	ActPlanFirst  Action = "plan-first"  // label plan-first
 	ActTell       Action = "tell"        // comment the reason, and do nothing else
+	ActUpdate     Action = "update"      // merge the base into a pull request whose checks failed as the base's did
 	ActEndConvoy  Action = "end-convoy"  // close a convoy whose members are all closed, and comment the result
 )
 

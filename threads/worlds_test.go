@@ -19,7 +19,7 @@ var scripted = []string{
 	"issue/review has room",
 	"pull/a review agent exists", "pull/rounds left", "pull/within the issue's limit", "pull/attempts left",
 	"pull/chain free", "pull/its author's reviews left", "pull/its opener's sessions left",
-	"pull/first to be up to date",
+	"pull/first to be up to date", "pull/its branch is not red",
 	"end/out of rounds", "end/out of money", "end/asked or planned by an agent",
 	"end/out of attempts", "end/waits for cancelled work", "end/filed twice", "end/its issue is closed",
 	"end/goes to another branch", "end/too big to review", "end/waits for itself", "candidate/has the skills",

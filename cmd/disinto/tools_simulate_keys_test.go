@@ -165,6 +165,7 @@ var keys = slices.Concat([]turned{
 	cannot("reviewers of a load are shown everything", "forge.max_unseen"),
 	cannot("it counts with listen_hooks, which has a row", "forge.webhook_secret"),
 	cannot(unblocked, "forge.require_merged"),
+	cannot("no branch of a load is red", "forge.merge_on_red"),
 	cannot(machine, "factory.state", "factory.user", "factory.stop_grace", "factory.sandbox", "factory.sandbox_read",
 		"factory.sandbox_write", "factory.sandbox_connect", "factory.min_free_memory", "factory.min_free_disk",
 		"factory.max_log", "factory.keep", "factory.keep_workspaces", "agents.user", "agents.limits"),

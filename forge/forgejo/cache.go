@@ -37,11 +37,15 @@ type repo struct {
 	named    int              // the references in the texts of all issues
 	pulls    map[int64]*pull
 	bases    map[string]*base // by branch name
-	talks    map[int64]*talk  // by number: the items whose labels require that their comments are read
+	commits  map[string]*checks
+	talks    map[int64]*talk // by number: the items whose labels require that their comments are read
 }
 
 func newRepo(name string) *repo {
-	return &repo{name: name, issues: map[int64]*issue{}, pulls: map[int64]*pull{}, bases: map[string]*base{}}
+	return &repo{
+		name: name, issues: map[int64]*issue{}, pulls: map[int64]*pull{}, bases: map[string]*base{},
+		commits: map[string]*checks{},
+	}
 }
 
 // issue is an issue with the readings of its parts.

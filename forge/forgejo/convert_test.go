@@ -20,7 +20,8 @@ func TestConvertsEveryField(t *testing.T) {
 
 		"Pull.Retargeted": "events", "Pull.Coders": "commits and events", "Pull.Contained": "commits",
 		"Pull.HeldBy": "claims", "Pull.Stranger": "writers", "Pull.ClosedBy": "events", "Pull.Reviews": "reviews",
-		"Pull.CI": "statuses", "Pull.CISince": "statuses", "Pull.Mergeable": "mergeable", "Pull.ConflictSince": "scans",
+		"Pull.CI": "statuses", "Pull.CISince": "statuses",
+		"Pull.Red": "statuses", "Pull.RedBefore": "statuses", "Pull.Mergeable": "mergeable", "Pull.ConflictSince": "scans",
 	}
 	var is gitea.Issue
 	var p gitea.PullRequest

@@ -45,7 +45,7 @@ func (c *Client) facts(more bool) forge.Facts {
 func (c *Client) repoFact(r *repo) forge.Repo {
 	fact := forge.Repo{
 		Name: r.name, AsOf: r.asOf, DefaultBranch: r.settings.branch, Off: r.settings.off, NoPush: r.settings.noPush,
-		CommentsAsOf: r.said.heard,
+		CommentsAsOf: r.said.heard, Branches: r.branchFacts(),
 	}
 	if fact.Off == "" && r.settings.lfs && c.lacksLFS != nil && c.lacksLFS() {
 		fact.Off = r.name + " uses Git LFS, and git-lfs is not installed here: install it (apt-get install git-lfs)"
@@ -90,6 +90,7 @@ func (c *Client) pullFact(r *repo, p *pull) forge.Pull {
 	p.authors.fill(&fact)
 	fact.Stranger = r.isStranger(c, &p.Pull)
 	fact.Mergeable, fact.CI = r.mergeable(p), r.ci(p)
+	r.fillRed(p, &fact)
 	switch {
 	case p.failed:
 	case fact.Mergeable == forge.MergeUnknown && !p.Draft:

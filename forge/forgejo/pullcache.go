@@ -51,6 +51,7 @@ type base struct {
 	required []string  // contexts that must succeed before a merge
 	sha      string    // commit of the branch; "" once we know that the branch has moved
 	moved    time.Time // our clock: when we saw a merge move the branch
+	red      red
 	readAt   time.Time // our clock; zero before the first reading
 }
 

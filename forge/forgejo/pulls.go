@@ -49,7 +49,11 @@ func (c *Client) readPulls(ctx context.Context, r *repo) error {
 	if isOutage(unread) {
 		return unread
 	}
-	return errors.Join(err, unread)
+	red := c.readTips(ctx, r)
+	if isOutage(red) {
+		return red
+	}
+	return errors.Join(err, unread, red)
 }
 
 // pullWork lists what must be read now, sorted by number. An open pull request that changed is read completely. After
@@ -120,12 +124,18 @@ func (r *repo) statusDue(p *pull, now time.Time) bool {
 	return ci == forge.CIPending || ci == forge.CINone && now.Sub(p.headSeen) < youngHead+pollEvery
 }
 
-// newBases returns the base branches of open pull requests that were never read.
+// newBases returns the base branches of open pull requests that were never read, and those that a merge moved, where
+// there are checks: the merge may have made them red.
 func (r *repo) newBases() []string {
 	var names []string
 	for _, p := range r.pulls {
 		if b := r.bases[p.Base]; !p.Closed && p.Base != "" && (b == nil || b.readAt.IsZero()) {
 			names = append(names, p.Base)
+		}
+	}
+	for name, b := range r.bases {
+		if b.sha == "" && b.moved.After(b.readAt) && r.hasChecks() {
+			names = append(names, name)
 		}
 	}
 	slices.Sort(names)

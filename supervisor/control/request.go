@@ -29,6 +29,7 @@ type SlingRequest struct {
 	Repo      string   `json:"repo,omitempty"`       // empty: the factory's only repository
 	Role      string   `json:"role,omitempty"`       // role whose agents may take it; its label is added
 	Skills    []string `json:"skills,omitempty"`     // labels skill/X
+	Priority  int      `json:"priority,omitempty"`   // label priority/N, 1 to 10; 0 adds none
 	DependsOn []string `json:"depends_on,omitempty"` // references of issues
 }
 

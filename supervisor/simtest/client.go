@@ -163,6 +163,9 @@ func (c *client) factsLocked(began time.Time) forge.Facts {
 		Repos:    []forge.Repo{{Name: Repo, AsOf: began, DefaultBranch: "main", CommentsAsOf: began}},
 		Commands: slices.Clone(f.said),
 	}
+	if f.checks != nil {
+		facts.Repos[0].Branches = f.branchesLocked()
+	}
 	if f.off != "" {
 		facts.Repos[0].Off, facts.Repos[0].AsOf = f.off, time.Time{}
 	}
@@ -216,6 +219,9 @@ func (c *client) FetchItem(ctx context.Context, ref forge.Ref, since time.Time) 
 		}
 		if p := f.pulls[ref.Number]; p != nil {
 			got := *p
+			if f.checks != nil {
+				f.checkedLocked(&got)
+			}
 			look.Pull = &got
 			return nil
 		}

@@ -39,6 +39,12 @@ type Forge struct {
 	strict   bool   // merges only pull requests that have the newest commit of main
 	overlaps bool   // a merge of main into a branch changes what its pull request changes
 	tip      int    // merges into main
+	// With checks, main and each pull request have them. Those of a commit that has one of the reds in it fail.
+	checks   []string
+	breaks   int             // the merge that makes main red
+	reds     map[string]bool // commits of main that are red
+	redBy    forge.Ref
+	redAt    time.Time
 	issues   map[int64]*forge.Issue
 	pulls    map[int64]*forge.Pull
 	asked    map[int64]map[string][]time.Time // comments of others, by number and account
@@ -83,6 +89,47 @@ func (f *Forge) Strict(overlaps bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.strict, f.overlaps = true, overlaps
+}
+
+// Check gives main and each pull request checks, and makes the n-th merge break them; n counts from 1.
+func (f *Forge) Check(n int, names ...string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.checks, f.breaks, f.reds = names, n, make(map[string]bool)
+}
+
+// Repair pushes a commit to main that repairs its checks.
+func (f *Forge) Repair() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.moveLocked(forge.Ref{})
+	delete(f.reds, f.tipLocked())
+}
+
+// moveLocked gives main a new commit, which is red after a red one.
+func (f *Forge) moveLocked(by forge.Ref) {
+	was := f.reds[f.tipLocked()]
+	if f.tip++; f.tip == f.breaks {
+		f.redBy, f.redAt = by, time.Now()
+	}
+	if f.checks != nil && (was || f.tip == f.breaks) {
+		f.reds[f.tipLocked()] = true
+	}
+}
+
+// checkedLocked fills in the checks of a pull request and of main.
+func (f *Forge) checkedLocked(p *forge.Pull) {
+	if p.CI = forge.CISuccess; f.reds[p.MergeBase] {
+		p.CI, p.Red, p.RedBefore = forge.CIFailure, f.checks, f.checks
+	}
+}
+
+func (f *Forge) branchesLocked() []forge.Branch {
+	main := forge.Branch{Name: "main", SHA: f.tipLocked(), CI: forge.CISuccess}
+	if f.reds[main.SHA] {
+		main.CI, main.Red, main.Since, main.By = forge.CIFailure, f.checks, f.redAt, f.redBy
+	}
+	return []forge.Branch{main}
 }
 
 func (f *Forge) tipLocked() string { return fmt.Sprintf("main%d", f.tip) }
@@ -312,6 +359,9 @@ func (f *Forge) pullsLocked(want func(*forge.Pull) bool) []forge.Pull {
 	for _, p := range f.pulls {
 		if want(p) {
 			list = append(list, *p)
+			if f.checks != nil && !p.Closed {
+				f.checkedLocked(&list[len(list)-1])
+			}
 		}
 	}
 	slices.SortFunc(list, func(a, b forge.Pull) int { return a.Ref.Compare(b.Ref) })

@@ -115,3 +115,57 @@ func TestNightOfAFailingAgent(t *testing.T) {
 		w.Check()
 	})
 }
+
+// A red main is one cause: nothing is reworked for it, merges wait, one message names the merge that did it, and after
+// the repair everything goes on by itself.
+func TestNightOfARedMain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Config.Forge.MaxUnreviewed = 6
+		box, tell := w.told()
+		for range 12 {
+			w.Forge.Issue("work")
+		}
+		w.Forge.Check(4, "ci/test")
+		l := w.Start(tell)
+		w.Until(6*time.Hour, "main is red", func() bool { return len(l.Document().Alarms) == 1 })
+		w.Until(6*time.Hour, "pull requests wait for it", func() bool {
+			n := 0
+			for _, q := range l.Document().Queue {
+				said := strings.HasPrefix(q.Why, "main is red since ") && strings.HasSuffix(q.Why, ": ci/test")
+				if q.Code == threads.MainRed && said {
+					n++
+				}
+			}
+			return n >= 2
+		})
+		time.Sleep(time.Hour)
+		d := l.Document()
+		if len(d.Merges) != 4 {
+			t.Errorf("got %d merges while main is red, want 4", len(d.Merges))
+		}
+		by := d.Merges[0].Ref
+		alarm := d.Alarms[0].Words
+		revert := `--title "Revert ` + forge.Ref(by).Short() + `"`
+		for _, want := range []string{"main is red since", "ci/test", forge.Ref(by).String(), revert} {
+			if !strings.Contains(alarm, want) {
+				t.Errorf("got alarm %q, want %q in it", alarm, want)
+			}
+		}
+		if got := box.with("main is red"); len(got) != 1 {
+			t.Errorf("got messages %q, want one", got)
+		}
+		w.Forge.Repair()
+		w.Until(8*time.Hour, "all 12 are merged", w.Forge.Done)
+		for _, r := range w.Exec.Runs() {
+			if r.Job.Kind == agents.KindRework {
+				t.Errorf("#%d was reworked", r.Job.Number)
+			}
+		}
+		if len(l.Document().Alarms) > 0 {
+			t.Errorf("after the repair: got %+v", l.Document().Alarms)
+		}
+		l.Stop()
+		w.Check()
+	})
+}

@@ -130,7 +130,7 @@ func (c *client) Merge(ctx context.Context, ref forge.Ref, headSHA, base string)
 		case c.f.strict && p.MergeBase != c.f.tipLocked():
 			return &forge.Refusal{Cause: forge.RefusedOutdated, Words: "The head branch is behind the base branch"}
 		}
-		c.f.tip++
+		c.f.moveLocked(ref)
 		p.Merged, p.Closed, p.Ended, p.Updated = true, true, time.Now(), time.Now()
 		for _, ref := range p.Closes {
 			if is := c.f.issues[ref.Number]; is != nil {

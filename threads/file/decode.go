@@ -158,6 +158,7 @@ func (d *decoder) readForge(t *table) {
 	f.Bots, f.Bases = t.set("bots"), t.set("bases")
 	f.ReadersAll = t.oneOf("readers", "collaborators", "collaborators", "all") == "all"
 	f.MergeAuto = t.oneOf("merge", "auto", "auto", "manual") == "auto"
+	f.MergeOnRed = t.truth("merge_on_red", false)
 	f.ClaimSingle = t.oneOf("claim", "ref", "ref", "single") == "single"
 	f.RequireMerged = t.truth("require_merged", false)
 	f.AnswersAuthor = t.oneOf("answers", "writers", "author", "writers") == "author"

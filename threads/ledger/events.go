@@ -324,13 +324,14 @@ type Carried struct {
 	Base      string `json:"base"`
 	MergeBase string `json:"merge_base"`
 	Same      bool   `json:"same,omitempty"` // approvals of From count for Head
+	Red       bool   `json:"red,omitempty"`  // the base had been red
 }
 
 func (r *Carried) valid() bool { return r.Ref.Repo != "" && r.From != "" && r.Head != "" }
 
 func (r *Carried) apply(s *State, at time.Time) {
 	c := s.chain(r.Ref)
-	to := &threads.Carried{Head: r.Head, Base: r.Base, MergeBase: r.MergeBase, At: at}
+	to := &threads.Carried{Head: r.Head, Base: r.Base, MergeBase: r.MergeBase, At: at, Red: r.Red}
 	if was := c.Carried; r.Same && was != nil && was.Head == r.From {
 		to.Same = slices.Clone(was.Same)
 	}

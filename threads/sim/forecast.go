@@ -181,6 +181,9 @@ func (f *Forecast) settle(tr *trial) {
 	tr.books.History = f.history()
 	maps.Copy(tr.groups, f.groups)
 	tr.repos = slices.Clone(s.Facts.Repos)
+	for i := range tr.repos {
+		tr.repos[i].Branches = nil // nobody can forecast when a red branch is repaired
+	}
 	own := make([]trialIssue, len(f.issues))
 	tr.waiters = make(map[forge.Ref][]*trialIssue, len(f.waiters))
 	for i := range f.issues {
