@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -19,8 +20,8 @@ func (s *Site) convoys(ctx context.Context, _ url.Values) (*board, error) {
 		return nil, err
 	}
 	sec := section{
-		ID: "convoys", Title: "Open convoys", Head: columns("Convoy", "State", "Progress", "Title", "Commands"),
-		Empty: "No convoy is open. The command disinto convoy create makes one.",
+		ID: "convoys", Title: "Open convoys", Head: columns("Title", "Status", "Progress", ""),
+		Empty: "No convoy is open. disinto convoy create makes one, from issues or from the tasks of a plan.",
 	}
 	for i := range d.Convoys {
 		c := convoyOf(&d.Convoys[i])
@@ -57,6 +58,14 @@ func convoyOf(d *threads.Convoy) *convoy {
 	return c
 }
 
+// convoyPill returns the pill of a convoy's state.
+func convoyPill(state threads.ConvoyState) pill {
+	tones := map[threads.ConvoyState]string{
+		threads.ConvoyDone: "ok", threads.ConvoyStaged: "hold", threads.ConvoyCancelled: "hold",
+	}
+	return pill{cmp.Or(tones[state], "run"), title(string(state))}
+}
+
 // Done returns "3 of 5 done".
 func (c *convoy) Done() string {
 	return fmt.Sprintf("%d of %d done", c.Counts[threads.MemberDone], len(c.Members))
@@ -82,23 +91,23 @@ func (s *Site) convoy(ctx context.Context, query url.Values) (*board, error) {
 		return nil, control.NotFound("cannot show %q: it is not a convoy", ref)
 	}
 	c := convoyOf(&d.Convoys[0])
-	progress := section{ID: "progress", Title: "Progress", Note: c.Done()}
+	progress := section{ID: "progress", Title: "Progress", Note: c.Done(), Class: "panel"}
 	progress.Rows = []row{render("convoy-progress", "progress", c)}
 	members := section{
-		ID: "members", Title: "Members", Head: columns("Wave", "Member", "State", "Agent", "Why", "Title"),
+		ID: "members", Title: "Members", Head: columns("Title", "Status", "Wave#", "Agent", "Reason"),
 		Empty: "It has no members.",
 	}
 	for i := range c.Members {
 		m := &c.Members[i]
 		members.Rows = append(members.Rows, render("member", m.Ref().String(), m))
 	}
-	title := fmt.Sprintf("Convoy %s %s", c.Ref, c.Title)
-	return &board{Title: title, Sections: []section{progress, waves(c), members}}, nil
+	name := fmt.Sprintf("Convoy %s %s", c.Ref, c.Title)
+	return &board{Title: name, Sections: []section{progress, waves(c), members}}, nil
 }
 
 // waves draws the members: finished ones first, then a column for each wave.
 func waves(c *convoy) section {
-	sec := section{ID: "graph", Title: "Waves"}
+	sec := section{ID: "graph", Title: "Waves", Class: "panel"}
 	if len(c.Members) == 0 {
 		return sec
 	}

@@ -85,7 +85,7 @@ func TestConvoyPages(t *testing.T) {
 	v.signIn()
 	for path, wants := range map[string][]string{
 		"/convoys": {
-			"1 of 5 done", "staged", "/do/convoy-start",
+			"1 of 5 done", ">Staged<", "/do/convoy-start",
 			`aria-label="1 done, 1 running, 1 ready, 2 blocked"`,
 		},
 		"/convoy?ref=" + "o%2Fr%2310": {"Next, as soon as", "dev-qwen", "task 3", "/do/convoy-cancel"},

@@ -160,9 +160,15 @@ func TestForgeSignIn(t *testing.T) {
 			if !strings.Contains(page, ">"+tt.account) || strings.Contains(page, "May only read") == tt.steers {
 				t.Errorf("the page does not show the visitor's name and rights:\n%s", page)
 			}
-			status, _ = p.post("/do/retry", p.server.URL, url.Values{"ref": {"ada/one#1"}, "secret": {p.secret(page)}})
+			if tt.steers != strings.Contains(page, "/do/new") {
+				t.Errorf("new issues are offered: %v, want %v", !tt.steers, tt.steers)
+			}
+			status, page = p.post("/do/retry", p.server.URL, url.Values{"ref": {"ada/one#1"}, "secret": {p.secret(page)}})
 			if steered := p.api.commands() != ""; steered != tt.steers || !steered && status != http.StatusForbidden {
 				t.Errorf("steered: %v (status %d), want %v", steered, status, tt.steers)
+			}
+			if !tt.steers && (!strings.Contains(page, "Not allowed") || !strings.Contains(page, "write access")) {
+				t.Errorf("the refusal does not say which right is missing:\n%s", page)
 			}
 		})
 	}

@@ -30,7 +30,7 @@ func (s *Site) issue(ctx context.Context, query url.Values) (*board, error) {
 		_ = s.API.Get(ctx, "/v1/why?"+url.Values{"ref": {ref}}.Encode(), &ex) // without it the rules are left out
 	}
 	b.Sections = []section{
-		reasonOf(&d, &ex, s.forgeURL()), sessions(&d), logs(&d, ref), itemEvents(&d),
+		reasonOf(&d, &ex, s.forgeURL()), sessions(&d), logs(&d, ref, query.Get("session")), itemEvents(&d),
 		details(&d), dependencies("before", "Depends on", d.DependsOn), dependencies("after", "Waits for it", d.Blocks),
 	}
 	return b, nil
@@ -236,13 +236,23 @@ func sessions(d *control.ItemDocument) section {
 	return sec
 }
 
-// logs shows the log of the newest session.
-func logs(d *control.ItemDocument, ref string) section {
-	sec := section{ID: "log", Title: "Log", Place: left}
+// logs shows the log of a session, or of the newest one.
+func logs(d *control.ItemDocument, ref, run string) section {
+	sec := section{ID: "log", Title: "Log", Note: "of the newest session", Class: "panel", Place: left}
+	for i := range d.Sessions {
+		if p := &d.Sessions[i]; p.Run == run && run != "" {
+			sec.Note = "of " + p.Agent + ", " + at(p.Start).Human
+		}
+	}
 	if len(d.Sessions)+len(d.Running) > 0 {
-		sec.Rows = []row{render("log", "log", logOf(ref, ""))}
+		sec.Rows = []row{render("log", "log", logOf(ref, run))}
 	}
 	return sec
+}
+
+// logHere returns the address of the page with a session's log.
+func logHere(repo string, number int64, run string) string {
+	return refOf(repo, number).Href + "&" + url.Values{"session": {run}}.Encode() + "#log"
 }
 
 // details shows what else is known about the item, and links to its pull requests.
@@ -254,15 +264,11 @@ func details(d *control.ItemDocument) section {
 	add("Author", d.Author, pill{})
 	for _, p := range d.Pulls {
 		tone := map[string]string{control.StateMerged: "ok", control.StateClosed: "hold"}[p.State]
-		text := strings.ToUpper(p.State[:1]) + p.State[1:]
 		if d.Kind == "issue" {
 			add(fmt.Sprintf("PR #%d", p.Number), fmt.Sprintf("%s#%d of %s", d.Repo, p.Number, p.Author),
-				pill{cmp.Or(tone, "run"), text})
+				pill{cmp.Or(tone, "run"), title(p.State)})
 		}
 		add("Branch", p.Head, pill{})
-	}
-	if len(d.Labels) > 0 {
-		add("Labels", strings.Join(d.Labels, ", "), pill{})
 	}
 	for i, w := range d.Waited[:min(len(d.Waited), 3)] {
 		what := cmp.Or(w.For, string(w.Code))
@@ -286,6 +292,5 @@ func memberPill(state threads.MemberState) pill {
 		threads.MemberDone: "ok", threads.MemberRunning: "run", threads.MemberReady: "next", threads.MemberFailed: "bad",
 		threads.MemberCancelled: "hold",
 	}
-	text := string(state)
-	return pill{cmp.Or(tones[state], "wait"), strings.ToUpper(text[:min(1, len(text))]) + text[min(1, len(text)):]}
+	return pill{cmp.Or(tones[state], "wait"), title(string(state))}
 }

@@ -49,8 +49,6 @@ func (s *Site) money(ctx context.Context, query url.Values) (*board, error) {
 	return &board{Title: "Money", Sections: []section{sums(&d, &record), chart, budgets(&d), table}}, nil
 }
 
-func title(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
-
 // dayLimit returns the sum of the threads' daily budgets in dollars and tokens; 0 unless every paid thread has one.
 func dayLimit(d *control.Document, u unit) (limit float64) {
 	for i := range d.Threads {
@@ -88,7 +86,7 @@ func sums(d *control.Document, record *control.RecordDocument) section {
 	}
 	add(each)
 	add(total{Name: "Tokens", Value: tokensKnown(all.Tokens, all.Untold), Href: "#days", Note: "in 30 days"})
-	add(total{Name: "Cache hits", Value: control.Hit(all.CacheHit), Href: "#by", Note: "of the tokens read"})
+	add(total{Name: "Cache hits", Value: hit(all.CacheHit), Href: "#by", Note: "of the tokens read"})
 	return sec
 }
 

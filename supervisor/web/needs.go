@@ -31,7 +31,7 @@ var remedy = regexp.MustCompile("`disinto (retry|approve|release|resume|convoy s
 func remedies(mend string) (list []button) {
 	for _, m := range remedy.FindAllStringSubmatch(mend, -1) {
 		b := button{Command: strings.ReplaceAll(m[1], " ", "-"), Class: "soft", Field: "ref", Value: m[2]}
-		switch b.Label = strings.ToUpper(m[1][:1]) + m[1][1:]; b.Command {
+		switch b.Label = title(m[1]); b.Command {
 		case "resume":
 			b.Field = "name"
 		case "approve":

@@ -75,7 +75,7 @@ func agentPill(a *control.AgentDocument) pill {
 // outcomePill returns the pill of a session that ended.
 func outcomePill(r agents.Result) pill {
 	text := strings.ReplaceAll(string(r), "-", " ")
-	p := pill{"hold", strings.ToUpper(text[:min(1, len(text))]) + text[min(1, len(text)):]}
+	p := pill{"hold", title(text)}
 	switch {
 	case r == agents.Done || r == agents.Planned:
 		p.Tone = "ok"
@@ -108,7 +108,7 @@ func legend() []pill {
 		{"review", "review"},
 		{"schedule", "scheduled"},
 		{"failed", "failed"},
-		{"parked", "parked"},
+		{"parked", "rate limited"},
 		{"beside", "idle while work waits"},
 	}
 }

@@ -32,22 +32,27 @@ var staticFiles embed.FS
 // test of a page finds a syntax error in a template.
 var templates = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("").Funcs(template.FuncMap{
-		"at": at, "took": control.Age, "about": control.About, "words": words, "wordsIn": wordsIn,
-		"amount": control.Tokens, "usd": usd, "asset": asset, "ref": refOf, "hit": control.Hit, "hitOf": hitOf,
-		"costOf": control.CostOf, "pill": outcomePill, "status": statusPill, "logOf": logOf, "verb": verb, "usual": usual,
-		"kind": kindVerb, "member": memberPill, "legend": legend,
+		"at": at, "took": control.Age, "words": words, "wordsIn": wordsIn, "amount": control.Tokens, "usd": usd,
+		"asset": asset, "ref": refOf, "hit": hit, "costOf": costOf, "pill": outcomePill, "status": statusPill,
+		"logOf": logOf, "logHere": logHere, "verb": verb, "usual": usual, "kind": kindVerb, "member": memberPill,
+		"legend": legend, "convoy": convoyPill,
 	}).ParseFS(templateFiles, "templates/*.html"))
 })
 
-// hitOf writes the cached share of a usage. Templates hold the usage as a value or as a pointer.
-func hitOf(u any) string {
-	switch u := u.(type) {
-	case agents.Usage:
-		return control.HitOf(&u)
-	case *agents.Usage:
-		return control.HitOf(u)
+// hit writes the share of tokens that came from a cache.
+func hit(share *float64) string {
+	if share == nil {
+		return unknown
 	}
-	return control.Hit(nil)
+	return control.Hit(share)
+}
+
+// costOf writes the cost of a usage.
+func costOf(u *agents.Usage) string {
+	if u == nil || u.CostUSD == 0 {
+		return unknown
+	}
+	return control.CostOf(u)
 }
 
 // render returns a row: a template executed with data. A template that cannot be executed is a bug in this package,
@@ -236,6 +241,11 @@ func drawProgress(page []byte, now time.Time) []byte {
 // logOf returns the address of the log of an agent's, issue's or pull request's newest session, or of the one session.
 func logOf(of, run string) string {
 	return "/log?" + url.Values{"ref": {of}, "session": {run}}.Encode()
+}
+
+// title returns a word, or words, with a capital letter.
+func title(words string) string {
+	return strings.ToUpper(words[:min(1, len(words))]) + words[min(1, len(words)):]
 }
 
 func usd(v float64) string { return "$" + strconv.FormatFloat(v, 'f', 2, 64) }

@@ -173,20 +173,60 @@ addEventListener("pagehide", () => stream && stream.close());
 
 // --- The log -------------------------------------------------------------------------------------------------------
 
-const longest = 500000; // characters that are kept
+const longest = 500000; // characters of a phase that are kept
+
+// The built-in program says when it starts the agent and when it hands its work in. What comes before is preparation.
+const phases = [[/^starting \w+/, "Run the agent"], [/^pushing \S+, \d+ commits/, "Hand in"]];
+const timed = /^((?:\w{3} \d\d )?\d\d:\d\d:\d\d) /;
+
+// phase adds a part of the log that can be folded, and folds the one before it.
+function phase(log, name) {
+  const part = document.createElement("details"), summary = document.createElement("summary");
+  const pre = document.createElement("pre");
+  for (const before of log.children) before.open = false;
+  part.open = true;
+  summary.textContent = name;
+  pre.className = "log";
+  pre.tabIndex = 0;
+  pre.setAttribute("aria-label", name);
+  part.append(summary, pre);
+  log.append(part);
+  return pre;
+}
 
 async function followLog() {
-  const pre = $("pre[data-log]"), text = new TextDecoder();
-  if (!pre) return;
+  const log = $("[data-log]"), text = new TextDecoder();
+  if (!log) return;
+  let pre = phase(log, "Output"), rest = "", first = "", at = "";
+  // The heading of a phase says from when to when it ran.
+  const name = (words) => { $("summary", pre.parentElement).textContent = words + (at ? ` · ${first} to ${at}` : ""); };
+  let words = "Output";
   try {
-    const answer = await fetch(pre.dataset.log + "&follow");
+    const answer = await fetch(log.dataset.log + "&follow");
     const reader = answer.body.getReader();
     for (;;) {
       const { value, done } = await reader.read();
-      if (done) return;
+      const lines = (rest + (done ? "" : text.decode(value, { stream: true }))).split("\n");
+      rest = lines.pop();
+      if (done && rest) lines.push(rest);
       const below = pre.scrollHeight - pre.scrollTop - pre.clientHeight < 40;
-      pre.textContent = (pre.textContent + text.decode(value, { stream: true })).slice(-longest);
+      let added = "";
+      const show = () => { pre.textContent = (pre.textContent + added).slice(-longest); added = ""; name(words); };
+      for (const line of lines) {
+        const time = (line.match(timed) || [])[1] || "", next = phases.find(([start]) => start.test(line.replace(timed, "")));
+        if (next && next[1] !== words) {
+          words = words === "Output" ? "Prepare" : words;
+          show();
+          pre = phase(log, words = next[1]);
+          first = at = "";
+        }
+        first ||= time;
+        at = time || at;
+        added += line + "\n";
+      }
+      show();
       if (below) pre.scrollTop = pre.scrollHeight;
+      if (done) return;
     }
   } catch {
     pre.textContent += "\nnot connected\n";
