@@ -47,8 +47,8 @@ func TestIssuePage(t *testing.T) {
 		`<span class="pill bad">Round limit</span>`, "CI failed 3 times, needs a person",
 		`class="btn primary" form="do" formaction="/do/retry"`, "/do/sling", "/do/release", "/do/cancel",
 		`<details class="rules"><summary>1 of 2 rules fails · <code>too-many-rounds</code>`,
-		`id="sessions"`, `href="/issue?ref=o%2Fr%239"`, "session=run1#log", `id="log"`, "of dev-qwen, 22 Nov 12:00 UTC",
-		`data-log="/log?ref=o%2Fr%237&amp;session=run1"`, `id="history"`, "asked for changes of", `id="details"`, "PR #9",
+		`id="sessions"`, "session=run1#log", `id="log"`, "of dev-qwen, 22 Nov 12:00 UTC",
+		`data-log="/log?ref=o%2Fr%237&amp;session=run1"`, `id="history"`, "asked for changes of", `href="/issue?ref=o%2Fr%239"`, `id="details"`, "PR #9",
 	} {
 		_, after, found := strings.Cut(rest, want)
 		if !found {

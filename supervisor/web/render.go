@@ -32,10 +32,10 @@ var staticFiles embed.FS
 // test of a page finds a syntax error in a template.
 var templates = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("").Funcs(template.FuncMap{
-		"at": at, "took": control.Age, "words": words, "wordsIn": wordsIn, "amount": control.Tokens, "usd": usd,
-		"asset": asset, "ref": refOf, "hit": hit, "costOf": costOf, "pill": outcomePill, "status": statusPill,
-		"logOf": logOf, "logHere": logHere, "verb": verb, "usual": usual, "kind": kindVerb, "member": memberPill,
-		"legend": legend, "convoy": convoyPill,
+		"at": at, "took": control.Age, "words": words, "wordsIn": wordsIn, "result": result, "amount": control.Tokens,
+		"usd": usd, "asset": asset, "ref": refOf, "hit": hit, "costOf": costOf, "pill": outcomePill,
+		"status": statusPill, "logOf": logOf, "logHere": logHere, "verb": verb, "usual": usual, "kind": kindVerb,
+		"member": memberPill, "legend": legend, "convoy": convoyPill,
 	}).ParseFS(templateFiles, "templates/*.html"))
 })
 
@@ -218,6 +218,18 @@ func wordsIn(repo, s string) template.HTML {
 	}
 	b.WriteString(template.HTMLEscapeString(s[last:]))
 	return template.HTML(b.String())
+}
+
+// opened matches the result of a session that opened a pull request.
+var opened = regexp.MustCompile(`^opened #\d{1,15}$`)
+
+// result writes the reason that a session gave for its end. It may be a line of a log, which must not become a link;
+// that it opened a pull request does.
+func result(repo, reason string) template.HTML {
+	if opened.MatchString(reason) {
+		return wordsIn(repo, reason)
+	}
+	return template.HTML(template.HTMLEscapeString(reason))
 }
 
 // progress matches a bar that a template drew without its width.

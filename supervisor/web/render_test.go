@@ -118,6 +118,18 @@ func TestEveryNeedHasAButton(t *testing.T) {
 	}
 }
 
+// A line of a log does not become a link, but the pull request that a session opened is one.
+func TestResult(t *testing.T) {
+	for text, want := range map[string]bool{"opened #9": true, "see x/y#9": false, "opened #9 and #10": false} {
+		if got := strings.Contains(string(result("o/r", text)), "<a "); got != want {
+			t.Errorf("%q is a link: %v, want %v", text, got, want)
+		}
+	}
+	if got := result("o/r", hostile); strings.Contains(string(got), "<img") {
+		t.Errorf("got the markup %s", got)
+	}
+}
+
 // A time in a sentence is one element with its preposition, so that the script can write the age over both.
 func TestWordsInTime(t *testing.T) {
 	got := string(wordsIn("o/r", "asked at 2026-11-22T12:00:00Z below #7 until 2026-11-22T13:00:00Z"))
