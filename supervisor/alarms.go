@@ -32,7 +32,7 @@ func (st *state) redBranches() (list []control.AlarmDocument) {
 				words += "; merges wait"
 			}
 			if b.By.Number != 0 {
-				words += fmt.Sprintf("; the merge of %s did it: disinto sling --repo %s --priority 1 --title \"Revert %s\" "+
+				words += fmt.Sprintf("; the merge of %s did it: disinto start --repo %s --priority 1 --title \"Revert %s\" "+
 					"has an agent revert it", b.By, r.Name, b.By.Short())
 			}
 			list = append(list, control.AlarmDocument{

@@ -31,7 +31,7 @@ func (cm *commands) cancel(_ context.Context, r control.ItemRequest, report *con
 		report.Note = "closed, nothing to cancel"
 		return nil
 	case t.has(forge.LabelConvoy):
-		return control.Conflict("cannot cancel %s: it is a convoy, use disinto convoy cancel %s", item,
+		return control.Conflict("cannot cancel %s: it is a convoy, use disinto batch cancel %s", item,
 			typed(r.Ref, item))
 	}
 	chores, sessions := cm.clerk.beginCancel(cm.withPulls(t), false)

@@ -28,13 +28,14 @@ var verbs = map[string]verb{
 	"cancel":  {do: onItem((*commands).cancel)},
 	"release": {do: onItem((*commands).release)},
 	"why":     {do: (*conversation).why},
-	"sling":   {do: (*conversation).sling},
+	"start":   {do: (*conversation).sling},
+	"sling":   {do: (*conversation).sling}, // the same
 	"assign":  {args: 1, most: 1, do: (*conversation).assign},
 	"pause":   {most: 1, do: (*conversation).pause},
 }
 
 // verbHelp answers an unknown command.
-const verbHelp = "use /disinto retry, cancel, release, why, sling, assign AGENT, or pause [THREAD|AGENT]"
+const verbHelp = "use /disinto retry, cancel, release, why, start, assign AGENT, or pause [THREAD|AGENT]"
 
 // execute carries out a command and returns the answer, which has at most a few lines.
 func (cv *conversation) execute(ctx context.Context, said forge.CommandComment) (answer string) {

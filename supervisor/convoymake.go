@@ -51,7 +51,7 @@ func (v *convoys) create(ctx context.Context, r control.ConvoyRequest, report *c
 		report.Add("filed %s", mention(convoy.Repo, m.filed))
 	}
 	if r.Staged {
-		report.Note = "staged: nothing starts until disinto convoy start " + called(&r, convoy)
+		report.Note = "staged: nothing starts until disinto batch start " + called(&r, convoy)
 	}
 	return nil
 }
@@ -69,7 +69,7 @@ func called(r *control.ConvoyRequest, convoy forge.Ref) string {
 func (m *making) left(convoy forge.Ref) string {
 	switch {
 	case !convoy.IsZero():
-		return fmt.Sprintf("; %s is there, incomplete and staged: clear it away with disinto convoy cancel --close %s",
+		return fmt.Sprintf("; %s is there, incomplete and staged: clear it away with disinto batch cancel --close %s",
 			convoy, convoy)
 	case len(m.filed) > 0:
 		return fmt.Sprintf("; %s are filed and start nothing: close them", mention("", m.filed))

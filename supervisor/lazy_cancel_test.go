@@ -144,7 +144,7 @@ func TestE3_CancelledIsNotDone(t *testing.T) {
 	quiet(t, nil, func(t *testing.T, w *simtest.World, l *simtest.Life) {
 		issues(w, 2)
 		tell(t, l, "/v1/convoy", `{"title":"T","members":["1","2"],"chain":true}`)
-		told(t, l, "/v1/cancel", `{"ref":"3"}`, "409 cannot cancel johba/harb#3: it is a convoy, use disinto convoy cancel 3")
+		told(t, l, "/v1/cancel", `{"ref":"3"}`, "409 cannot cancel johba/harb#3: it is a convoy, use disinto batch cancel 3")
 		tell(t, l, "/v1/convoy/cancel", `{"ref":"3","close":true}`)
 		wantConvoy(t, l, 3, "cancelled: 2 cancelled")
 		for n := int64(1); n <= 3; n++ { // each closed after its blockers

@@ -154,7 +154,7 @@ func TestB4_Staged(t *testing.T) {
 		l := w.Start()
 		time.Sleep(time.Minute)
 		told(t, l, "/v1/convoy", `{"title":"T","members":["1","2"],"chain":true,"staged":true}`,
-			"johba/harb#3: convoy of 2 made (staged: nothing starts until disinto convoy start 3)")
+			"johba/harb#3: convoy of 2 made (staged: nothing starts until disinto batch start 3)")
 		time.Sleep(100 * 30 * time.Second)
 		wantRuns(t, w, "")
 		wantConvoy(t, l, 3, "staged: 2 blocked")

@@ -245,7 +245,7 @@ func TestA7_Refused(t *testing.T) {
 		before := w.Forge.Writes()
 		for ref, want := range map[string]string{
 			"1": "409 cannot sling johba/harb#1: it is closed: reopen it first",
-			"2": "409 cannot sling johba/harb#2: it is a convoy: use disinto convoy start 2",
+			"2": "409 cannot sling johba/harb#2: it is a convoy: use disinto batch start 2",
 			"3": "409 cannot sling johba/harb#3: it is labelled bug-report: take that label off first",
 			"4": "409 cannot sling johba/harb#4: it is assigned to ada: unassign that account first",
 			"6": "409 cannot sling johba/harb#6: it is a pull request, which is reviewed and merged by itself",

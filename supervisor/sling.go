@@ -159,7 +159,7 @@ func (cm *commands) unslingable(t *target, called string) string {
 	case t.closed:
 		return "it is closed: reopen it first"
 	case label == forge.LabelConvoy:
-		return "it is a convoy: use disinto convoy start " + called
+		return "it is a convoy: use disinto batch start " + called
 	case slices.Contains(retryLabels, label):
 		return "it is labelled " + label + ": disinto retry " + called + " takes that off"
 	case label != "":

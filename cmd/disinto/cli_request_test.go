@@ -60,6 +60,8 @@ func TestOrders(t *testing.T) {
 		{[]string{"retry", "#12"}, `POST /v1/retry application/json {"ref":"#12"}`},
 		{[]string{"release", "a/b#12"}, `POST /v1/release application/json {"ref":"a/b#12"}`},
 		{[]string{"approve", "12"}, `POST /v1/approve application/json {"ref":"12"}`},
+		{[]string{"start", "llama"}, `POST /v1/start application/json {"service":"llama"}`},
+		{[]string{"batch", "start", "12"}, `POST /v1/convoy/start application/json {"ref":"12"}`},
 		{[]string{"convoy", "start", "12"}, `POST /v1/convoy/start application/json {"ref":"12"}`},
 		{[]string{"convoy", "cancel", "12"}, `POST /v1/convoy/cancel application/json {"ref":"12"}`},
 		{
@@ -141,5 +143,16 @@ func TestOrderJSON(t *testing.T) {
 	want := "{\n  \"subject\": \"x\",\n  \"did\": [\n    \"done\"\n  ],\n  \"pending\": \"more\",\n  \"later\": 1\n}\n"
 	if got.code != exitNotNow || got.stdout != want {
 		t.Errorf("got exit code %d, stdout %q", got.code, got.stdout)
+	}
+}
+
+// A name that no service has is the name of a role.
+func TestStartRole(t *testing.T) {
+	state := fakeSupervisor(t, map[string]string{
+		"/v1/sling": `{"repo": "johba/harb", "agent": "gardener", "thread": "llama", "role": "gardener"}`,
+	})
+	got := disinto(t.Context(), nil, "start", "gardener", "--state", state)
+	if got.code != exitDone || !strings.Contains(got.stdout, "gardener is on it") {
+		t.Errorf("got exit code %d, stdout %q, stderr %q", got.code, got.stdout, got.stderr)
 	}
 }

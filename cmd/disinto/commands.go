@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -32,12 +33,13 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not now.`,
 		decideRunCommand(c))
 	addGroup(root, "Look at it:", statusCommand(c), whyCommand(c), showCommand(c), historyCommand(c), reportCommand(c),
 		logsCommand(c))
-	addGroup(root, "Steer it:", slingCommand(c), convoyCommand(c), cancelCommand(c), retryCommand(c), releaseCommand(c),
-		approveCommand(c), pauseCommand(c), resumeCommand(c), restartCommand(c), startCommand(c), stopCommand(c),
+	addGroup(root, "Steer it:", startCommand(c), batchCommand(c), cancelCommand(c), retryCommand(c), releaseCommand(c),
+		approveCommand(c), pauseCommand(c), resumeCommand(c), restartCommand(c), stopCommand(c),
 		fleetCommand(c))
 	addGroup(root, "Set it up:", initCommand(c), checkCommand(c), hireCommand(c), retireCommand(c), upstreamCommand(c))
 	addGroup(root, "Tools:", simulateCommand(c), auditCommand(c), mcpCommand(c), versionCommand(c), manCommand(c),
 		completeCommand(c))
+	root.SetUsageTemplate(usageTemplate(root))
 	for _, cmd := range withMembers(root) {
 		cmd.Long = strings.TrimSpace(sentence(cmd) + cmd.Long)
 		cmd.Example = strings.Trim(cmd.Example, "\n")
@@ -50,6 +52,37 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not now.`,
 		cmd.Args = usageArgs(cmd.Args)
 	}
 	return root
+}
+
+// sharedFlags are the flags of most commands. The help lists them below a command's own.
+var sharedFlags = []string{"config", "state", "address", "token-file", "json", "output", "help"}
+
+func init() {
+	part := func(cmd *cobra.Command, isShared bool) *pflag.FlagSet {
+		set := pflag.NewFlagSet("", pflag.ContinueOnError)
+		set.SortFlags = false
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if slices.Contains(sharedFlags, f.Name) == isShared {
+				set.AddFlag(f)
+			}
+		})
+		return set
+	}
+	cobra.AddTemplateFunc("ownFlags", func(cmd *cobra.Command) *pflag.FlagSet { return part(cmd, false) })
+	cobra.AddTemplateFunc("sharedFlags", func(cmd *cobra.Command) *pflag.FlagSet { return part(cmd, true) })
+}
+
+// usageTemplate returns Cobra's template with a command's own flags above those of most commands.
+func usageTemplate(root *cobra.Command) string {
+	const flags = "Flags:\n{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}"
+	before, after, found := strings.Cut(root.UsageTemplate(), flags)
+	if !found {
+		panic("Cobra's template of usage has changed")
+	}
+	const own = "{{with ownFlags .}}" +
+		"{{if .HasAvailableFlags}}Flags:\n{{.FlagUsages | trimTrailingWhitespaces}}\n\n{{end}}{{end}}"
+	const most = "Flags{{if .LocalFlags.Lookup \"config\"}} of most commands{{end}}:\n"
+	return before + own + most + "{{(sharedFlags .).FlagUsages | trimTrailingWhitespaces}}" + after
 }
 
 // addGroup adds commands under a heading of the help.
@@ -116,7 +149,7 @@ func helpOf(cmd *cobra.Command) string {
 }
 
 // unknownCommand returns the error of a command line that names no command: words are what follows the last command
-// that it names, the program or a group such as convoy.
+// that it names, the program or a group such as batch.
 func unknownCommand(group *cobra.Command, words []string) error {
 	if len(words) == 0 || strings.HasPrefix(words[0], "-") && group.HasParent() {
 		var names []string

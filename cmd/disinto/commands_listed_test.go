@@ -76,11 +76,10 @@ var notForModels = map[string]string{
 	"pause":           "it stops the factory, not a piece of work",
 	"resume":          "it ends what a person decided",
 	"restart":         "services belong to the operator",
-	"start":           "services belong to the operator",
 	"stop":            "services belong to the operator",
 	"fleet status":    "hosts belong to the operator",
 	"fleet rebalance": "hosts belong to the operator",
-	"convoy list":     "convoy_status without a reference answers the same",
+	"batch list":      "convoy_status without a reference answers the same",
 	"mcp":             "it is the server of the tools",
 }
 
@@ -93,7 +92,12 @@ func TestEveryCommandIsForModels(t *testing.T) {
 	}
 	tools := make(map[string]bool)
 	for _, tool := range list.Tools {
-		tools[strings.Replace(tool.Name, "_", " ", 1)] = true
+		// The tools have the words of the seeds, which models know by now.
+		name := strings.Replace(tool.Name, "convoy_", "batch ", 1)
+		if name == "sling" {
+			name = "start"
+		}
+		tools[name] = true
 	}
 	reasons := maps.Clone(notForModels)
 	for _, cmd := range everyCommand() {

@@ -44,7 +44,7 @@ func onLinux(name, short string) func(*cli) *cobra.Command {
 			FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
 			RunE: func(*cobra.Command, []string) error {
 				return fmt.Errorf("cannot %s on %s: it needs Linux, for example in a container; "+
-					"status, why, sling, convoy, logs and similar commands work here with --address", name, runtime.GOOS)
+					"status, why, start, batch, logs and similar commands work here with --address", name, runtime.GOOS)
 			},
 		}
 	}
@@ -65,6 +65,9 @@ func foreign(string) bool { return false }
 func becomeProgram([]string) error { return nil }
 
 func listensItself() bool { return false }
+
+// becomePager returns: the text is printed.
+func becomePager(*cli, string) {}
 
 // hasInit returns false: factories run on Linux only.
 func hasInit(string) bool { return false }

@@ -149,15 +149,15 @@ func TestUsage(t *testing.T) {
 		{name: "help flag of a group", args: "fleet --help", stdout: "  export "},
 		{
 			name: "group with one letter off", args: "convoy strat 12", code: 2,
-			stderr: `disinto: there is no command "convoy strat", did you mean convoy start? (disinto help convoy lists them)`,
+			stderr: `disinto: there is no command "batch strat", did you mean batch start? (disinto help batch lists them)`,
 		},
 		{
 			name: "group with a reference", args: "convoy 12", code: 2,
-			stderr: `disinto: there is no command "convoy 12" (disinto help convoy lists them)`,
+			stderr: `disinto: there is no command "batch 12" (disinto help batch lists them)`,
 		},
 		{
 			name: "help of no member", args: "help convoy frobnicate", code: 2,
-			stderr: `disinto: there is no command "convoy frobnicate" (disinto help convoy lists them)`,
+			stderr: `disinto: there is no command "batch frobnicate" (disinto help batch lists them)`,
 		},
 		{
 			name: "flag without value", args: "status --state", code: 2,
@@ -234,7 +234,7 @@ func everyCommand() []*cobra.Command {
 
 // Every command has a help text that fits a terminal. The golden file has all of them.
 func TestHelp(t *testing.T) {
-	lines := []string{"help", "help convoy", "help fleet", "help completion"}
+	lines := []string{"help", "help batch", "help fleet", "help completion"}
 	for _, cmd := range everyCommand() {
 		lines = append(lines, strings.TrimPrefix(helpOf(cmd), "disinto "))
 		if cmd.Short == "" || strings.HasSuffix(cmd.Short, ".") {

@@ -17,8 +17,11 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-func convoyCommand(c *cli) *cobra.Command {
-	cmd := &cobra.Command{Use: "convoy", Short: "create, follow, start and cancel groups of issues"}
+func batchCommand(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "batch", Aliases: []string{"convoy"}, Short: "create, follow, start and cancel groups of issues",
+		Long: "\nA group is also called a convoy: its tracking issue has the label convoy.",
+	}
 	cmd.AddCommand(convoyCreateCommand(c), convoyListCommand(c), convoyStatusCommand(c), convoyStartCommand(c),
 		convoyCancelCommand(c))
 	return cmd
@@ -44,8 +47,8 @@ A convoy is a tracking issue that depends on its member issues. A member starts
 when its blockers are closed. The convoy closes when its last member is merged.
 Members that would wait for each other are refused before anything is written.`,
 		Example: `
-  disinto convoy create plan.md --staged
-  disinto convoy create --title "Orders by mail" --chain 12 13 14`,
+  disinto batch create plan.md --staged
+  disinto batch create --title "Orders by mail" --chain 12 13 14`,
 	}
 	flags := cmd.Flags()
 	var q query
@@ -55,7 +58,7 @@ Members that would wait for each other are refused before anything is written.`,
 	flags.StringVar(&r.Repo, "repo", "",
 		"create it in `REPO`, owner/name (default the\nonly one, the plan's, or the first member's)")
 	flags.BoolVar(&r.Chain, "chain", false, "make each member wait for the previous one")
-	flags.BoolVar(&r.Staged, "staged", false, "start nothing before disinto convoy start")
+	flags.BoolVar(&r.Staged, "staged", false, "start nothing before disinto batch start")
 	q.flags(flags, "the report")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := readConvoy(c, &r, args); err != nil {

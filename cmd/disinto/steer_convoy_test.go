@@ -106,11 +106,11 @@ func TestConvoyUsage(t *testing.T) {
 			[]string{"convoy", "create", "https://forge.example.org/o/r/issues/12"},
 			"a convoy of issues needs --title",
 		},
-		{[]string{"convoy", "create"}, "usage: disinto convoy create PLAN | --title TITLE REF..."},
-		{[]string{"convoy", "start"}, "usage: disinto convoy start REF"},
-		{[]string{"convoy"}, "name one of the commands convoy create, convoy list"},
+		{[]string{"convoy", "create"}, "usage: disinto batch create PLAN | --title TITLE REF..."},
+		{[]string{"convoy", "start"}, "usage: disinto batch start REF"},
+		{[]string{"convoy"}, "name one of the commands batch create, batch list"},
 		{[]string{"sling"}, "give REF, or --title to create an issue"},
-		{[]string{"sling", "1", "--title", "T"}, "sling does not edit an existing issue"},
+		{[]string{"sling", "1", "--title", "T"}, "an existing issue is not edited"},
 		{[]string{"sling", "o/one"}, `cannot read "o/one" as an issue`},
 	} {
 		got := disinto(t.Context(), nil, append(tt.args, "--state", dir)...)

@@ -17,16 +17,6 @@ THREAD first and wait until they end.`,
 	}, "/v1/restart", serviceRequest)
 }
 
-func startCommand(c *cli) *cobra.Command {
-	return postCommand(c, &cobra.Command{
-		Use: "start SERVICE", Args: cobra.ExactArgs(1),
-		Short: "start a service that was stopped, failed or is done",
-		Long: `
-It starts with its current configuration, when the services that it needs are
-ready. A service that runs is left alone; to restart it, use disinto restart.`,
-	}, "/v1/start", serviceRequest)
-}
-
 func stopCommand(c *cli) *cobra.Command {
 	return postCommand(c, &cobra.Command{
 		Use: "stop SERVICE", Args: cobra.ExactArgs(1),

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,23 +14,25 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-func slingCommand(c *cli) *cobra.Command {
+func startCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "sling REF | --title TITLE", Args: cobra.MaximumNArgs(1),
-		Short: "hand an issue to the scheduler now, and report who takes it",
+		Use: "start REF|ROLE|SERVICE | --title TITLE", Aliases: []string{"sling"}, Args: cobra.MaximumNArgs(1),
+		Short: "start an issue now, and report who takes it",
 		Long: `
 REF is 12, #12 or owner/name#12; --title creates a new issue. The issue gets the
 label backlog, and the scheduler decides about it at once, as it would in its
-next tick. The name of a role with on = "schedule" runs that role now.
+next tick. The name of a role with on = "schedule" runs that role now. A service
+starts with its current configuration, when the services that it needs are
+ready; one that runs is left alone.
 
-sling prints the agent's name. If no agent can start now, it prints the first
+start prints the agent's name. If no agent can start now, it prints the first
 reason and the issue's place in the queue, and exits 3; the issue starts when
 the reason is gone, and --wait waits for that. An issue that cannot start at
 all, such as a closed one, is refused with exit code 1.`,
 		Example: `
-  disinto sling 12 --wait
-  disinto sling gardener
-  disinto sling --title "Ring the bell" --skill go --depends-on 12`,
+  disinto start 12 --wait
+  disinto start gardener
+  disinto start --title "Ring the bell" --skill go --depends-on 12`,
 	}
 	flags := cmd.Flags()
 	var s slingFlags
@@ -42,7 +46,15 @@ all, such as a closed one, is refused with exit code 1.`,
 	flags.BoolVar(&s.wait, "wait", false, "wait until an agent starts")
 	s.at.flags(flags)
 	s.jsonFlag(flags, "the answer")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return s.run(cmd.Context(), c, args) }
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 && checkRef(args[0]) != nil && cmd.CalledAs() == "start" && !flags.Changed("repo") {
+			err := s.postAndPrint(cmd.Context(), c, "/v1/start", control.ServiceRequest{Service: args[0]})
+			if no := (*control.Refusal)(nil); !errors.As(err, &no) || no.Status != http.StatusNotFound {
+				return err
+			}
+		}
+		return s.run(cmd.Context(), c, args)
+	}
 	return cmd
 }
 
@@ -65,7 +77,7 @@ func (s *slingFlags) run(ctx context.Context, c *cli, args []string) error {
 	made := r.Title != "" || r.Body != "" || r.Repo != "" && !role || r.Role != "" || len(r.Skills)+len(r.DependsOn) > 0
 	switch {
 	case r.Ref != "" && made:
-		return usagef("give REF or --title, not both: sling does not edit an existing issue")
+		return usagef("give REF or --title, not both: an existing issue is not edited")
 	case r.Ref == "" && r.Title == "":
 		return usagef("give REF, or --title to create an issue")
 	}

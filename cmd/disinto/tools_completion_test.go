@@ -33,12 +33,12 @@ func completed(t *testing.T) (state string) {
 func TestComplete(t *testing.T) {
 	tests := []struct{ line, want string }{ // line: the words, of which the last is completed
 		{"stat", "status\tshow threads, agents and sessions, and what waits and why"},
-		{"conv", "convoy\tcreate, follow"},
+		{"bat", "batch\tcreate, follow"},
 		{"hire", "hire-an-agent\t"},
 		{"demo-a", ""},
 		{"convoy sta", "status\tshow who|start\tstart a"},
 		{"help convoy st", "status\t|start\t"},
-		{"help sl", "sling\t"},
+		{"help star", "start\t"},
 		{"help fl", "fleet\t"},
 		{"status --w", "--watch\tupdate the output until interrupted"},
 		{"status --", "--all|--watch|--config|--state|--address|--token-file|--json|--output|--help"},
@@ -201,7 +201,7 @@ func TestShells(t *testing.T) {
 			for line in (string split \n "$lines"); complete -C "$line" | string split -f1 \t; end`,
 	}
 	lines := "disinto status --wat\ndisinto logs review\ndisinto why 17\ndisinto pause an\n" +
-		"disinto convoy status 2\ndisinto check --config " + dir + "/factory-"
+		"disinto batch status 2\ndisinto check --config " + dir + "/factory-"
 	words := []string{"--watch", "review-sonnet", "17", "anthropic", "20", dir + "/factory-x.toml"}
 	for shell, ask := range asks {
 		t.Run(shell, func(t *testing.T) {
@@ -255,7 +255,7 @@ func TestManual(t *testing.T) {
 	}
 	text := r.read(r.stdout)
 	for _, want := range []string{
-		"disinto convoy create PLAN | --title TITLE REF... [flags]", "-o, --output FORMAT",
+		"disinto batch create PLAN | --title TITLE REF... [flags]", "-o, --output FORMAT",
 		"  ## Read an order from a mail {#parse}",
 	} {
 		if !strings.Contains(text, want) {

@@ -60,7 +60,7 @@ func (v *values) of(typed string, names ...string) (found []cobra.Completion, di
 func (v *values) named(ctx context.Context, name string) []candidate {
 	switch name {
 	case "REF":
-		if v.cmd.Parent().Name() == "convoy" && v.cmd.Name() != "create" {
+		if v.cmd.Parent().Name() == "batch" && v.cmd.Name() != "create" {
 			return v.convoys(ctx)
 		}
 		return items(v.state(ctx))

@@ -11,11 +11,20 @@ import (
 
 func manCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use: "man", Args: cobra.NoArgs, Hidden: true,
-		Short: "print the manual page, for man -l; make man writes it to a file",
+		Use: "man", Args: cobra.NoArgs,
+		Short: "show the manual: the help of every command",
+		Long: `
+On a terminal it is shown by $MANPAGER, $PAGER or less. A pipe gets the manual
+page for man -l; make man writes that to a file.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			writeManual(c.stdout, cmd.Root())
-			return nil
+			if !c.terminal().shown() {
+				writeManual(c.stdout, cmd.Root())
+				return nil
+			}
+			text := manual(cmd.Root())
+			becomePager(c, text)
+			_, err := io.WriteString(c.stdout, text)
+			return err
 		},
 	}
 }
@@ -77,6 +86,18 @@ Not now: the item waits, or the supervisor finishes the command later.
 .B 128+N
 Signal N ended the command; 130 after Ctrl-C.
 `
+
+// manual returns the help of the program and of each command, for reading.
+func manual(root *cobra.Command) string {
+	text := root.Long + "\n"
+	for _, cmd := range withMembers(root) {
+		if cmd.Runnable() && !cmd.Hidden && cmd.HasParent() {
+			cmd.InitDefaultHelpFlag()
+			text += "\n\n" + strings.ToUpper(cmd.CommandPath()) + "\n\n" + cmd.Long + "\n\n" + cmd.UsageString()
+		}
+	}
+	return text
+}
 
 // writeManual writes disinto(1) as roff.
 func writeManual(w io.Writer, root *cobra.Command) {

@@ -276,7 +276,7 @@ func TestMCPHostile(t *testing.T) {
 		{"cancel", object{"ref": 12}, "has type \"integer\", want \"string\""},
 		{"retry", object{"ref": "12", "state": "/"}, "unexpected additional properties"},
 		{"sling", object{}, "give REF, or --title to create an issue"},
-		{"sling", object{"ref": "12", "title": "x"}, "sling does not edit an existing issue"},
+		{"sling", object{"ref": "12", "title": "x"}, "an existing issue is not edited"},
 		{"history", object{"since": "--json"}, "--json"},
 		{"convoy_create", object{"title": "x", "members": []string{secret}}, noIssue},
 		{"convoy_create", object{"title": "x", "members": []string{"-"}}, noIssue},

@@ -54,7 +54,7 @@ func TestCommandsInComments(t *testing.T) {
 		{"release", "/disinto release", blocked, []string{"no claim of ours is on it"}, "backlog blocked", ""},
 		{"why", "/disinto why", blocked, []string{"johba/harb#1: waits: ", "blocked"}, "backlog blocked", ""},
 		{
-			"sling", "/disinto sling", func(w *World, n int64) { w.Forge.Edit(n, func(is *forge.Issue) { is.Labels = nil }) },
+			"sling", "/disinto start", func(w *World, n int64) { w.Forge.Edit(n, func(is *forge.Issue) { is.Labels = nil }) },
 			[]string{"is on it: johba/harb#1, slot llama"},
 			"backlog in-progress", "",
 		},
@@ -124,7 +124,7 @@ func TestCommandsInComments(t *testing.T) {
 	}
 }
 
-const verbHelp = "use /disinto retry, cancel, release, why, sling, assign AGENT, or pause [THREAD|AGENT]"
+const verbHelp = "use /disinto retry, cancel, release, why, start, assign AGENT, or pause [THREAD|AGENT]"
 
 // Only a person who may write to all repositories can pause threads, agents or everything.
 func TestPauseInCommentWantsAllRepositories(t *testing.T) {

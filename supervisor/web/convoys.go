@@ -21,7 +21,7 @@ func (s *Site) convoys(ctx context.Context, _ url.Values) (*board, error) {
 	}
 	sec := section{
 		ID: "convoys", Title: "Open convoys", Head: columns("Title", "Status", "Progress", ""),
-		Empty: "No convoy is open. disinto convoy create makes one, from issues or from the tasks of a plan.",
+		Empty: "No convoy is open. disinto batch create makes one, from issues or from the tasks of a plan.",
 	}
 	for i := range d.Convoys {
 		c := convoyOf(&d.Convoys[i])

@@ -83,7 +83,7 @@ func TestRemedies(t *testing.T) {
 	for mend, want := range map[string]string{
 		"look at it, then `disinto retry o/r#6`; removing `needs-human` resets nothing": "retry ref=o/r#6",
 		"`disinto approve o/r#7`, or a thumbs-up":                                       "approve ref=o/r#7",
-		"`disinto convoy start o/r#8`":                                                  "convoy-start ref=o/r#8",
+		"`disinto batch start o/r#8`":                                                   "convoy-start ref=o/r#8",
 		"`disinto resume`":                                                              "resume name=",
 		"`disinto retry o/r#6` or `disinto retry o/r#6`":                                "retry ref=o/r#6",
 		"remove one dependency of the circle":                                           "",

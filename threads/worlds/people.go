@@ -417,7 +417,7 @@ func (w *world) retry(r *repo) {
 	w.shell.kick()
 }
 
-// sling is `disinto sling`: it adds backlog, and commits the start of that issue on any thread.
+// sling is `disinto start`: it adds backlog, and commits the start of that issue on any thread.
 func (w *world) sling(r *repo) {
 	is := w.anIssue(r, open)
 	if is == nil || w.shell.down {
