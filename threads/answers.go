@@ -145,7 +145,7 @@ func (r *Reason) WaitsFor() string {
 		return "a free " + r.Note
 	case r.Code == NoSlot || r.Code == SlotKept:
 		return "a free slot on " + r.Thread
-	case r.Code == CIPending:
+	case r.Code == CIPending || r.Code == CIStuck:
 		return "CI"
 	case r.Code == BlockerOpen, r.Code == HasPull, r.Code == PeoplesPull,
 		r.Code == MergeQueued, r.Code == ChainBusy:

@@ -37,6 +37,7 @@ const (
 	NoPlan            Code = "plan-not-approved"
 	Draft             Code = "draft"
 	CIPending         Code = "ci-pending"
+	CIStuck           Code = "ci-stuck"
 	MainRed           Code = "main-red"
 	NotOurs           Code = "not-ours"
 	PeopleReview      Code = "people-review"
@@ -271,6 +272,9 @@ var codeDocs = []CodeDoc{
 		"label the issue `plan-approved`, or close the pull request"),
 	doc(Draft, Blocked, ByChoice, "draft", "the pull request is a draft", "mark it ready"),
 	doc(CIPending, Blocked, ByScan, "waits for CI", "its checks have not all reported", ""),
+	doc(CIStuck, Blocked, ByPerson, "its checks have said nothing since {time}",
+		"its checks have not all reported, and none has for six hours: a runner may be gone",
+		"look at the runners, and start the checks again, or push"),
 	doc(MainRed, Blocked, ByScan, "{note}",
 		"checks of the branch that it goes to fail: it waits to be merged, or the same checks fail on it and no agent "+
 			"reworks it; afterwards the branch is merged into it",

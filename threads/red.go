@@ -53,9 +53,19 @@ func redWords(b *forge.Branch) string {
 	return b.Name + " was red, and is merged into it now"
 }
 
+// ciPatience is how long checks may be silent before a person is told: longer than any job that ends by itself.
+const ciPatience = 6 * time.Hour
+
 // ciPending holds reviews and merges while CI has not reported. Rework does not wait for CI.
-func ciPending(_ *view, w *work) *Reason {
-	return when(w.Kind != agents.KindRework && w.pull.CI == forge.CIPending, CIPending)
+func ciPending(v *view, w *work) *Reason {
+	since := w.pull.CISince
+	switch {
+	case w.Kind == agents.KindRework || w.pull.CI != forge.CIPending:
+		return nil
+	case !since.IsZero() && !v.later(since.Add(ciPatience)):
+		return &Reason{Code: CIStuck, Until: since}
+	}
+	return &Reason{Code: CIPending}
 }
 
 // mainRed holds a pull request while its branch is red.
