@@ -125,8 +125,9 @@ func (r *Role) Own(argv []string) []string {
 
 // CLI is an agent CLI that the built-in program can run. Its adapter is in agents/session.
 type CLI struct {
-	Name   string
-	Priced bool // it reports what its work costs, and not only tokens
+	Name    string
+	Package string // of npm
+	Priced  bool   // it reports what its work costs, and not only tokens
 	// Opening is the size of its system prompt and its tools, which it sends before our first word, in tokens of four
 	// bytes, as measured on local threads; 0 without a measurement.
 	Opening int
@@ -134,10 +135,10 @@ type CLI struct {
 
 // CLIs are all agent CLIs, sorted by name.
 var CLIs = []CLI{
-	{"claude", true, 1_000},
-	{"codex", false, 10_000},
-	{"opencode", true, 8_000},
-	{"qwen", false, 9_000},
+	{"claude", "@anthropic-ai/claude-code", true, 1_000},
+	{"codex", "@openai/codex", false, 10_000},
+	{"opencode", "opencode-ai", true, 8_000},
+	{"qwen", "@qwen-code/qwen-code", false, 9_000},
 }
 
 // CLINames returns the names of CLIs.

@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/spf13/pflag"
+	"golang.org/x/term"
 
 	"codeberg.org/johba/disinto/forge/forgejo"
 )
@@ -23,7 +25,7 @@ type signIn struct {
 func (s *signIn) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.token, "admin-token", "",
 		"`<pat>`, the token of a forge administrator,\n"+
-			"- for stdin (default $FORGE_ADMIN_TOKEN, else\n$FORGE_ADMIN_PAT)")
+			"- for stdin (default $FORGE_ADMIN_TOKEN, else\n$FORGE_ADMIN_PAT, else a terminal is asked)")
 	flags.StringVar(&s.user, "admin-user", "",
 		"the `NAME` of a forge administrator, to sign in\nwith a password (default $FORGE_ADMIN_USER)")
 	flags.StringVar(&s.password, "admin-password", "", "the password `WORD` of --admin-user, - for\n"+
@@ -73,7 +75,26 @@ func (s *signIn) options(c *cli, url string) (o forgejo.AdminOptions, from strin
 		*secret = strings.TrimSpace(line)
 	}
 	if o.Token == "" && (o.User == "" || o.Password == "") {
-		return o, from, errors.New(noAdmin)
+		return s.ask(c, o)
+	}
+	return o, from, nil
+}
+
+// ask asks on a terminal for the secret that is missing, which is not shown.
+func (s *signIn) ask(c *cli, o forgejo.AdminOptions) (_ forgejo.AdminOptions, from string, err error) {
+	f, ok := c.stdin.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return o, "", errors.New(noAdmin)
+	}
+	what, secret, from := "an administrator's token with all permissions, not shown", &o.Token, "the keyboard"
+	if o.User != "" {
+		what, secret, from = "password of "+o.User+", not shown", &o.Password, ""
+	}
+	fmt.Fprintf(c.stdout, "%s: ", what)
+	said, err := term.ReadPassword(int(f.Fd()))
+	fmt.Fprintln(c.stdout)
+	if *secret = strings.TrimSpace(string(said)); *secret == "" || err != nil {
+		return o, "", errors.New(noAdmin)
 	}
 	return o, from, nil
 }

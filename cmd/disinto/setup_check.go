@@ -352,8 +352,12 @@ func (k *checker) programs() {
 		if r.BuiltIn() {
 			own := cmp.Or(r.CLI, r.Own(argv)[0])
 			if path, err = process.Lookup(own, "", k.c.environ); err != nil {
+				how := ""
+				if cli := agents.FindCLI(r.CLI); cli != nil {
+					how = " (npm install --global " + cli.Package + ")"
+				}
 				k.addProblem("programs",
-					fmt.Errorf("role %s: cannot find %s: %w; install it, or add its directory to PATH", r.Name, own, err))
+					fmt.Errorf("role %s: cannot find %s: %w; install it%s, or add its directory to PATH", r.Name, own, err, how))
 				continue
 			}
 		}

@@ -40,6 +40,28 @@ func (f *testForge) initEnviron() []string {
 	}
 }
 
+// On a terminal init also asks for the administrator's token, and does not show it: README's first command on an own
+// forge is disinto init alone, and no secret is in the shell's history.
+func TestInitAsksForToken(t *testing.T) {
+	t.Parallel()
+	f := newTestForge(t)
+	path, args := initArgs(t, f.URL)
+	terminal, screen := pseudoTerminal(t, 80)
+	person := reading(screen)
+	c := testCLI(slices.DeleteFunc(f.initEnviron(), func(v string) bool { return strings.HasPrefix(v, "FORGE_ADMIN") }))
+	c.stdin, c.stdout = terminal, terminal
+	ended := make(chan int, 1)
+	go func() { ended <- c.run(t.Context(), args) }()
+	person.sees(t, "an administrator's token with all permissions, not shown: ")
+	screen.WriteString(f.adminToken() + "\n")
+	if code := <-ended; code != exitDone || !f.lives(secretOf(t, path, "FORGE_TOKEN")) {
+		t.Errorf("got exit code %d: %s", code, person.text())
+	}
+	if strings.Contains(person.text(), f.adminToken()) {
+		t.Errorf("the token is shown: %s", person.text())
+	}
+}
+
 // A second factory on the same forge leaves the first one alone: it once replaced the password of the first one's
 // supervisor and revoked its tokens. With a name of its own it gets accounts of its own.
 func TestInitSecondFactory(t *testing.T) {
