@@ -20,8 +20,9 @@ import (
 //     "unblocked by" do not count.
 //
 // A reference is #N, owner/name#N, or the address of an issue or pull request on any host (see mentions). Fenced code,
-// HTML comments and lines with a checked box "- [x]" are ignored. Unclear text is read as a dependency: an issue that
-// is held shows the reason and can be corrected in a minute; an issue that starts too early wastes a session.
+// HTML comments, struck-out text, a phrase that is quoted as code and lines with a checked box "- [x]" are ignored.
+// Unclear text is read as a dependency: an issue that is held shows the reason and can be corrected in a minute; an
+// issue that starts too early wastes a session.
 func Dependencies(body string, self Ref) []Ref {
 	r := dependencyReader{home: self.Repo}
 	for _, line := range visibleLines(body) {
@@ -38,6 +39,8 @@ var (
 	sectionPattern = regexp.MustCompile(`(?i)^ {0,3}(#{1,3})[^\pL#]*(?:dependencies|depends[\s-]+on|blocked[\s-]+by)\b`)
 	itemPattern    = regexp.MustCompile(`^[\s>]*(?:[-*+]|\d+[.)])\s`)
 	checkedPattern = regexp.MustCompile(`^[\s>]*(?:[-*+]|\d+[.)])\s+\[[xX]\](?:\s|$)`)
+	// unmeantPattern matches ~~text~~, and `code` that has a phrase: both `#5` and text around it still count.
+	unmeantPattern = regexp.MustCompile("~~[^~]+~~|(?i)(?:^|[^`])`[^`]*\\b(?:depends[\\s-]+on|blocked[\\s-]+by)\\b[^`]*`")
 	phrasePattern  = regexp.MustCompile(`(?i)\b(?:depends[\s-]+on|blocked[\s-]+by)\b`)
 	// negatedPattern matches the text just before the phrase. Its matches are bounded, as lastBytes requires.
 	negatedPattern = regexp.MustCompile(`(?i)(?:\bun-|(?:\bnot|n['’]t|\bnever|\bno longer)[\s*_]{1,8})$`)
@@ -64,6 +67,9 @@ type dependencyReader struct {
 }
 
 func (r *dependencyReader) line(line string) {
+	if strings.ContainsAny(line, "~`") { // few lines do
+		line = unmeantPattern.ReplaceAllString(line, "")
+	}
 	heading := headingPattern.FindStringSubmatch(line)
 	if m := sectionPattern.FindStringSubmatch(line); m != nil {
 		r.section = len(m[1])
