@@ -127,7 +127,7 @@ web-test: build ## look at the control room of a demo with a real browser; skipp
 	{ echo 'without axe-core: npm is missing or cannot install it'; axe=; }; } && \
 	DISINTO_AXE="$$axe" DISINTO_BROWSER='$(BROWSER)' DISINTO_BINARY='$(CURDIR)/bin/disinto' \
 	DISINTO_SHOTS="$${DISINTO_SHOTS:-$(CURDIR)/bin/pages}" \
-	go test -tags browser -v -count=1 -timeout 10m ./supervisor/web/browser
+	go test -tags browser -v -count=1 -timeout 30m ./supervisor/web/browser
 
 .PHONY: docker-test
 docker-test: ## try the image: init, accounts, stop, kill, reload; skipped without root or a Docker engine

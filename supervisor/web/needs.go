@@ -97,7 +97,7 @@ func needsYou(d *control.Document) section {
 	sec := section{ID: "needs", Title: "Needs you", Class: "needs panel"}
 	add := func(id string, n need) { sec.Rows = append(sec.Rows, render("need", id, n)) }
 	for i, fault := range d.Faults() {
-		add("fault-"+strconv.Itoa(i), need{Pill: faultPill(d, fault), Text: fault, Buttons: remedies(fault)})
+		add("fault-"+strconv.Itoa(i), faultNeed(d, fault))
 	}
 	for i := range d.Agents {
 		a := &d.Agents[i]
@@ -134,17 +134,25 @@ func needsYou(d *control.Document) section {
 	return sec
 }
 
-// faultPill names the part of the factory that a fault is about.
-func faultPill(d *control.Document, fault string) pill {
+// faultNeed names the part of the factory that a fault is about, and what helps.
+func faultNeed(d *control.Document, fault string) need {
+	n := need{Pill: pill{"bad", "Factory"}, Text: fault, Buttons: remedies(fault)}
+	for i := range d.Alarms {
+		if a := &d.Alarms[i]; a.Words == fault {
+			n.Pill, n.Since = needPill(a.Code), a.Since
+		}
+	}
 	switch {
 	case d.Config.Error != "" && strings.Contains(fault, d.Config.Path):
-		return pill{"bad", "Configuration"}
+		n.Pill.Text = "Configuration"
 	case fault == d.Forge.Error:
-		return pill{"bad", "Forge"}
-	case strings.Contains(fault, "`disinto resume`"), strings.Contains(fault, "disinto resume"):
-		return statusPills[control.Paused]
+		n.Pill.Text = "Forge"
+		n.Buttons = append(n.Buttons, button{Label: "Open", Class: "soft", Href: d.Forge.URL})
+	case len(n.Buttons) == 0 && strings.Contains(fault, "disinto resume"): // at a first start
+		n.Pill = statusPills[control.Paused]
+		n.Buttons = []button{{Label: "Resume all", Class: "soft", Command: "resume", Field: "name"}}
 	}
-	return pill{"bad", "Factory"}
+	return n
 }
 
 // heldAgents counts the agents that wait for a person.

@@ -46,6 +46,31 @@ func TestPausedOnce(t *testing.T) {
 	}
 }
 
+// A fault has the pill of what it is about, and its button.
+func TestFaults(t *testing.T) {
+	d := &control.Document{
+		Config:   control.ConfigDocument{Path: "factory.toml", Error: "factory.toml:7: no such key", Generation: 1},
+		Forge:    control.ForgeDocument{Error: "no answer", URL: "http://forge"},
+		Alarms:   []control.AlarmDocument{{Code: threads.TokenRejected, Words: "`disinto resume dev`", Since: noon}},
+		Problems: []string{"first start: 2 items wait: disinto resume starts them", "the journal cannot be written"},
+		Waiting:  new(control.WaitingDocument),
+	}
+	want := []string{
+		"Configuration", "Configuration", "Forge", "Token rejected", "Paused", "Factory",
+	}
+	buttons := []string{"", "", `href="http://forge"`, `name="name" value="dev"`, `name="name" value=""`, ""}
+	sec := needsYou(d)
+	if len(sec.Rows) != len(want) {
+		t.Fatalf("got %d rows, want %d", len(sec.Rows), len(want))
+	}
+	for i, r := range sec.Rows {
+		text := string(r.HTML)
+		if !strings.Contains(text, ">"+want[i]+"<") || !strings.Contains(text, buttons[i]) {
+			t.Errorf("got %s, want %s and %s", text, want[i], buttons[i])
+		}
+	}
+}
+
 // A service shows why it cannot be used, or else the last line that it printed.
 func TestServices(t *testing.T) {
 	d := control.Document{Services: []control.ServiceDocument{

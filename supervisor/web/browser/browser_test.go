@@ -260,8 +260,7 @@ func (r *room) watch(tab context.Context, issue string) {
 	if ask[bool](r, tab, `!!document.querySelector(".reason li > .line .pill.ok")`) {
 		r.Error("the issue is merged before its first session")
 	}
-	ask[bool](r, tab, `document.querySelector(".reason .menu summary").click(), true`)
-	r.do(tab, chromedp.Click(`[formaction="/do/sling"]`))
+	r.press(tab, `.reason [formaction="/do/sling"]`)
 	r.until(tab, `document.querySelector("#said").textContent !== "" && document.readyState === "complete"`)
 	ask[bool](r, tab, `window.sameDocument = true`)
 	r.until(tab, `!!document.querySelector(".reason li > .line .pill.ok")`)
@@ -273,11 +272,18 @@ func (r *room) watch(tab context.Context, issue string) {
 	}
 }
 
+// press clicks a button, also of a closed menu. A live page may replace it at any moment, so that the browser's own
+// click would miss it.
+func (r *room) press(tab context.Context, button string) {
+	r.Helper()
+	r.until(tab, fmt.Sprintf(`(b => b ? (b.click(), true) : false)(document.querySelector(%q))`, button))
+}
+
 // cancel cancels an issue with the button in the menu.
 func (r *room) cancel(tab context.Context) {
 	r.do(tab, chromedp.Navigate(r.base+r.file("To be cancelled", "Add `never.md`.")),
-		chromedp.Click(".reason .menu summary"),
-		chromedp.Click(`[formaction="/do/cancel"]`))
+		chromedp.WaitReady("main[data-live]"))
+	r.press(tab, `.reason [formaction="/do/cancel"]`)
 	r.until(tab, `/cancel/.test(document.querySelector("#said").textContent)`)
 	r.until(tab, `[...document.querySelectorAll(".tag")].some(l => l.textContent === "cancelled")`)
 }
