@@ -54,6 +54,22 @@ func (c *core) roleLabels(role string) ([]string, error) {
 	return nil, nil
 }
 
+// skillLabels returns the labels for skills. It refuses one that no agent has: nobody could take the issue.
+func (c *core) skillLabels(skills []string) (labels []string, err error) {
+	var known []string
+	config := c.state.config()
+	for i := range config.Agents {
+		known = append(known, config.Agents[i].Skills...)
+	}
+	for _, skill := range skills {
+		if !slices.Contains(known, skill) {
+			return nil, control.NotFound("no agent has the skill %s%s", skill, threads.Suggest(skill, known))
+		}
+		labels = append(labels, forge.SkillPrefix+skill)
+	}
+	return labels, nil
+}
+
 // existing parses references, and checks before any write that each names an existing issue.
 func (c *core) existing(home string, said []string) ([]forge.Ref, error) {
 	var refs []forge.Ref

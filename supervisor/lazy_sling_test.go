@@ -286,6 +286,7 @@ func TestA8_NoExtraWrites(t *testing.T) {
 func TestSlingFiles(t *testing.T) {
 	quiet(t, func(w *simtest.World) {
 		w.Config.Roles[0].Label = "code"
+		w.Config.Agents[0].Skills = []string{"tea"}
 		w.Forge.Edit(w.Forge.Issue("hers"), func(is *forge.Issue) { is.Assignees = []string{"ada"} })
 	}, func(t *testing.T, w *simtest.World, l *simtest.Life) {
 		r := sling(t, l, `{"title":"Brew","body":"Hot.","role":"dev"}`)
@@ -308,6 +309,7 @@ func TestSlingFiles(t *testing.T) {
 		for body, want := range map[string]string{
 			`{"title":"x","depends_on":["99"]}`: "404 cannot depend on johba/harb#99: there is no such issue or pull request",
 			`{"title":"x","role":"review"}`:     "409 the role review works on no issues",
+			`{"title":"x","skills":["tae"]}`:    "404 no agent has the skill tae, did you mean tea?",
 			`{"title":"x","role":"cook"}`:       "404 no agent has the role cook",
 			`{"title":"x","repo":"a/b"}`:        "404 a/b is none of the repositories of this factory",
 			`{"title":"x","ref":"1"}`:           "400 cannot sling: give either an issue or a title",

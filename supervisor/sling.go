@@ -190,9 +190,11 @@ func (cm *commands) fileSlung(r *control.SlingRequest) (forge.Ref, error) {
 	if r.Priority > 0 {
 		labels = append(labels, fmt.Sprintf("priority/%d", r.Priority))
 	}
-	for _, skill := range r.Skills {
-		labels = append(labels, forge.SkillPrefix+skill)
+	skills, err := cm.skillLabels(r.Skills)
+	if err != nil {
+		return forge.Ref{}, err
 	}
+	labels = append(labels, skills...)
 	blockers, err := cm.existing(repo, r.DependsOn)
 	if err != nil {
 		return forge.Ref{}, err

@@ -351,7 +351,7 @@ var codeDocs = []CodeDoc{
 		"too many pull requests wait for review", "review some, add a review agent, or raise `max_unreviewed`"),
 
 	doc(NoRole, Unfit, ByPerson, "no agent for {note}", "no agent has a role for it", "hire an agent"),
-	doc(NoSkill, Unfit, ByPerson, "no agent with skill {note}",
+	doc(NoSkill, Unfit, ByPerson, "no agent has the skill {note}",
 		"no agent has all its skills", "add the skill to an agent, or remove the label"),
 	doc(PinnedTo, Unfit, ByChoice, "pinned to {agent}",
 		"it is assigned to an agent that cannot start it now", "unassign it to let any agent take it"),

@@ -284,8 +284,9 @@ repos = ["{{.Repo}}"]
 # A paid API: agents share its slots. The key comes from the environment, such as $ANTHROPIC_API_KEY.
 [threads.api]
 backend = "anthropic"
-max_concurrent = 1               # concurrent requests
-overlap = true
+max_concurrent = 1               # slots
+overlap = true                   # agents share the slots, which do not limit sessions
+max_sessions = 2                 # sessions at once; more agents need more
 agents = []
 {{end}}{{if .Local}}
 # A llama-server: an agent keeps its slot, and the slot's cache, until its session ends.

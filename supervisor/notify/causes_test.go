@@ -69,10 +69,10 @@ func TestCauses(t *testing.T) {
 			d.Problems = append(d.Problems, control.NomadProblem+"Nomad answers 500: No cluster leader")
 		}, []string{"down|nomad|Nomad: Nomad answers 500: No cluster leader|"}},
 		{"one reason for many items", func(d *control.Document) {
-			d.Queue = append(d.Queue, row(1, threads.NoSkill, "no agent with skill go"),
-				row(2, threads.NoSkill, "no agent with skill go"),
+			d.Queue = append(d.Queue, row(1, threads.NoSkill, "no agent has the skill go"),
+				row(2, threads.NoSkill, "no agent has the skill go"),
 				row(3, threads.NoToken, "dev-qwen has no forge token"))
-		}, []string{"needs-human|unfit no agent with skill go|johba/harb#1 Add a LICENSE: no agent with skill go|" +
+		}, []string{"needs-human|unfit no agent has the skill go|johba/harb#1 Add a LICENSE: no agent has the skill go|" +
 			"http://forge/johba/harb/issues/1"}},
 		{"an agent", func(d *control.Document) {
 			d.Agents[0].State, d.Agents[0].NeedsPerson, d.Agents[0].Why = control.AgentHeld, true, "dev-qwen has no forge token"

@@ -217,6 +217,10 @@ func (v View) waiting(p *page, d *control.Document) {
 			left := control.Age(t.ParkedUntil.Sub(v.Now))
 			rows = append(rows, labelled("parked", fmt.Sprintf("%s for %s: %s", t.Name, left, t.ParkedWhy), held))
 		}
+		if n := sessionsOn(d, t.Name); t.Overlap && n > len(t.Slots) {
+			text := fmt.Sprintf("%s: %d sessions share %s", t.Name, n, control.Count(len(t.Slots), "slot"))
+			rows = append(rows, labelled("shared", text, plain))
+		}
 	}
 	var idle []string
 	for _, a := range d.Agents {
@@ -237,6 +241,15 @@ func (v View) waiting(p *page, d *control.Document) {
 		p.end()
 		p.table(-1, rows)
 	}
+}
+
+func sessionsOn(d *control.Document, thread string) (n int) {
+	for i := range d.Sessions {
+		if d.Sessions[i].Thread == thread {
+			n++
+		}
+	}
+	return n
 }
 
 // queue shows each waiting item on a line. Issues without the label backlog share one line, because they have the same
