@@ -114,6 +114,7 @@ type run struct {
 	ownBranch    bool   // no pull request uses the session's branch yet
 	corrected    bool   // the CLI was asked to write its answer file again
 	onBranch     bool   // the session's branch is checked out
+	took         string // the commit of an earlier session's work with which it began; empty without one
 	since        string // the commit or ref at which the session's branch began
 	steps        []agents.Step
 }
@@ -144,7 +145,9 @@ func (r *run) do(ctx context.Context) agents.Outcome {
 	if interrupted(out.Result) {
 		where = r.saveInterrupted(ctx, r.post.hide(cmp.Or(out.Reason, string(out.Result))))
 	} else {
-		r.handedIn(ctx)
+		if r.handedIn(ctx); out.Result == agents.Done {
+			r.dropTaken(ctx)
+		}
 		r.tree.dropMade(ctx)
 	}
 	r.replaceDamaged(ctx, err)

@@ -121,6 +121,30 @@ func (r *run) handedIn(ctx context.Context) {
 	}
 }
 
+// dropTaken deletes on the forge the branches wip/... with the work with which this session began, once its own work is
+// handed in: each interruption makes one. The clone keeps the commits.
+func (r *run) dropTaken(ctx context.Context) {
+	if !r.onBranch || r.took == "" {
+		return
+	}
+	t := r.tree
+	prefix := fmt.Sprintf("wip/%s/%s-", t.agent, strings.TrimPrefix(r.state.Branch, "fix/"))
+	refs, err := t.do(ctx, t.mirror, "for-each-ref", "--format=%(objectname) %(refname)", remotes+"wip/"+t.agent+"/")
+	for line := range strings.Lines(refs) {
+		commit, ref, _ := strings.Cut(strings.TrimSpace(line), " ")
+		branch := strings.TrimPrefix(ref, remotes)
+		if err != nil || !strings.HasPrefix(branch, prefix) || !t.contains(ctx, r.took, commit) {
+			continue
+		}
+		to := "refs/heads/" + branch
+		if _, err := t.do(ctx, t.mirror, "push", "--quiet", "--force-with-lease="+to+":"+commit, t.url, ":"+to); err != nil {
+			r.logf("cannot delete %s: %v", branch, err)
+			continue
+		}
+		t.forget(ctx, ref)
+	}
+}
+
 // checkOut checks a branch out into the worktree, at a commit. What an earlier session left in the worktree is saved
 // first. If that session was interrupted and the branch has not moved on since, its work stays, or comes back.
 func (r *run) checkOut(ctx context.Context, d *promptData, at string) error {
@@ -170,7 +194,7 @@ func (r *run) checkOutBranch(ctx context.Context, d *promptData, at string) (err
 		stopped = ""
 	}
 	if s != nil && t.follows(ctx, d.Branch, last, stopped) {
-		d.Continues, d.Stopped = true, quoted(t.whyStopped(ctx, stopped, why))
+		d.Continues, d.Stopped, r.took = true, quoted(t.whyStopped(ctx, stopped, why)), stopped
 		r.logf("continuing where the last session stopped")
 		return t.standOn(ctx, d.Branch, at)
 	}
@@ -186,7 +210,7 @@ func (r *run) checkOutBranch(ctx context.Context, d *promptData, at string) (err
 	if tip = cmp.Or(tip, local); tip == "" || s != nil {
 		return t.checkout(ctx, d.Branch, at)
 	}
-	d.Continues, d.Stopped = true, quoted(t.whyStopped(ctx, tip, why))
+	d.Continues, d.Stopped, r.took = true, quoted(t.whyStopped(ctx, tip, why)), tip
 	r.logf("continuing where an earlier session stopped, from %s", tip[:12])
 	return t.unpack(ctx, d.Branch, tip)
 }

@@ -74,3 +74,22 @@ git commit -qm theirs; git push -q); echo more >> order.txt; git commit -qam mor
 		t.Errorf("got the files %q", got)
 	}
 }
+
+// The branch of an interrupted rework is deleted when the next session has handed in its work.
+func TestAgentDropsTakenBranches(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8, writeOrder)
+	for _, half := range []string{"one", "two"} { // the second one continues the first
+		b.want(agents.Failed, "", "dev-qwen", agents.KindRework, 12,
+			"echo "+half+" >> order.txt; git commit -qam "+half+stubAnswer+"exit 3")
+	}
+	if got := b.branches("wip/"); len(got) != 2 {
+		t.Errorf("after two interrupted sessions: got the branches %q", got)
+	}
+	b.want(agents.Done, "", "dev-qwen", agents.KindRework, 12, "grep -q two order.txt || exit 9\n"+
+		"echo more >> order.txt; git commit -qam more"+stubDone)
+	if got := b.branches("wip/"); len(got) > 0 {
+		t.Errorf("after the hand-in: got the branches %q", got)
+	}
+}
