@@ -14,7 +14,45 @@ import (
 
 // alarms returns what a person must know of, however many sessions and items it holds.
 func (s *Supervisor) alarms(now time.Time) []control.AlarmDocument {
-	return append(s.state.failingCrews(now), s.state.redBranches()...)
+	list := append(s.ownAlarms(now), s.state.failingCrews(now)...)
+	return append(list, s.state.redBranches()...)
+}
+
+// ownAlarms are about the supervisor itself: its token, its web hooks and its disk.
+func (s *Supervisor) ownAlarms(now time.Time) (list []control.AlarmDocument) {
+	config := s.state.config()
+	if config == nil {
+		return nil
+	}
+	add := func(code threads.Code, about, words string) {
+		list = append(list, control.AlarmDocument{Code: code, About: about, Words: words})
+	}
+	if s.state.rejected() {
+		add(threads.TokenRejected, control.OwnToken, "the forge rejects the supervisor's own token, and nothing starts: "+
+			"make a new one, replace [forge] token or its variable, and restart disinto")
+	}
+	if repo := s.scanner.hints.stale(now); repo != "" {
+		add(control.HookSecret, "[forge] webhook_secret", "web hooks of "+repo+" are not signed with [forge] "+
+			"webhook_secret and are refused, so work starts later: disinto check --fix registers them again")
+	}
+	full := s.problems.journalFails()
+	if room := s.room(); room != nil && room.Disk < config.Factory.MinFreeDisk {
+		full = true
+	}
+	if full {
+		words := "the disk with " + s.StateDir + " is full, and nothing starts: free some"
+		if owed := s.receipting.owing(); owed > 0 {
+			words += "; in memory until there is room: " + control.Count(owed, "receipt")
+		}
+		add(threads.NoRoom, s.StateDir, words)
+	}
+	return list
+}
+
+func (st *state) rejected() bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.read.rejected
 }
 
 // redBranches returns the branches whose newest commit has failing checks.
@@ -73,8 +111,14 @@ func (st *state) employsLocked(c threads.Crew) bool {
 // alarmLog logs each alarm once, and its end. The zero value has logged none. One goroutine uses it.
 type alarmLog struct{ standing map[string]string }
 
-// news returns the log lines of a new list of alarms.
-func (a *alarmLog) news(list []control.AlarmDocument) (lines []notice) {
+// news returns the log lines of a new list of alarms, and of agents that start nothing until a person acts.
+func (a *alarmLog) news(list []control.AlarmDocument, held []control.AgentDocument) (lines []notice) {
+	for i := range held {
+		if x := &held[i]; x.State == control.AgentHeld && x.NeedsPerson {
+			words := x.Name + " can start nothing: " + strings.TrimPrefix(x.Why, x.Name+" ")
+			list = append(list, control.AlarmDocument{Code: threads.AgentHeld, About: x.Name, Words: words})
+		}
+	}
 	now := make(map[string]string, len(list))
 	for i := range list {
 		key := string(list[i].Code) + " " + list[i].About

@@ -118,6 +118,6 @@ func (s *Supervisor) Fleet() *fleet.Status {
 func (s *Supervisor) HookHandler() http.Handler {
 	s.init()
 	return control.Hooks{
-		Config: s.state.config, Signed: s.scanner.hint, Unsigned: s.scanner.warnOfHook, Written: s.conversation.written.add,
+		Config: s.state.config, Signed: s.scanner.hint, Unsigned: s.scanner.refuseHook, Written: s.conversation.written.add,
 	}.Handler()
 }

@@ -183,11 +183,11 @@ func (st *state) queueLocked() (queue, unqueued []control.QueueDocument) {
 		said[x.Item.Ref] = true
 	}
 	for _, h := range st.plan.Holds {
-		queue = append(queue, queueDocument(h))
+		queue = append(queue, st.known.document(h))
 		said[h.Ref] = true
 	}
 	for _, h := range st.plan.Unqueued {
-		unqueued = append(unqueued, queueDocument(h))
+		unqueued = append(unqueued, st.known.document(h))
 		said[h.Ref] = true
 	}
 	for i := range st.facts.Issues {
@@ -206,6 +206,17 @@ func (st *state) queueLocked() (queue, unqueued []control.QueueDocument) {
 		}
 	}
 	return queue, unqueued
+}
+
+// document returns a row of the queue, with the last known reason and its date where the repository is not read now.
+func (k known) document(h *threads.Hold) control.QueueDocument {
+	old, ok := k[h.Key()]
+	if !ok || h.Reason.Code != threads.NotRead {
+		return queueDocument(h)
+	}
+	d := queueDocument(old.hold)
+	d.Why += " (as of " + old.at.UTC().Format(time.RFC3339) + ", the forge is not read)"
+	return d
 }
 
 func queueDocument(h *threads.Hold) control.QueueDocument {

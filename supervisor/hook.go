@@ -11,8 +11,9 @@ const (
 	// hookRest is the shortest time between two scans for web hooks. One claim alone causes three hooks: two labels and
 	// an assignment.
 	hookRest = 500 * time.Millisecond
-	// hookWarning is the shortest time between two warnings about hooks with a wrong signature: any client can send them.
-	hookWarning = time.Hour
+	// staleFor is how long a hook with a wrong signature is an alarm, if none with the right one follows: any client can
+	// send them.
+	staleFor = time.Hour
 )
 
 // hints times the scans for web hooks. The zero value has had none.
@@ -20,7 +21,9 @@ type hints struct {
 	mu     sync.Mutex // guards the fields below
 	hinted time.Time  // when a hook last caused a scan
 	due    bool       // another hook waits to cause one
-	warned time.Time  // the last warning about a hook with a wrong signature
+
+	unsigned   string // the repository of the last hook, if its signature was wrong
+	unsignedAt time.Time
 }
 
 // schedule returns how long a hint that comes now waits for more hints; due reports that another hint waits already.
@@ -45,23 +48,30 @@ func (h *hints) fire(now time.Time) {
 	h.due, h.hinted = false, now
 }
 
-// warn reports whether a warning is due.
-func (h *hints) warn(now time.Time) bool {
+// refused records a hook with a wrong signature, or with "" that one had the right signature.
+func (h *hints) refused(repo string, now time.Time) (isNew bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.warned.IsZero() && now.Sub(h.warned) < hookWarning {
-		return false
-	}
-	h.warned = now
-	return true
+	isNew = repo != h.unsigned
+	h.unsigned, h.unsignedAt = repo, now
+	return isNew
 }
 
-// warnOfHook logs once an hour that the supervisor refuses hooks of one of its repositories. After a change of the
-// secret nothing else shows that: work starts later, and the forge lists the refusals on a page that few people open.
-func (s *scanner) warnOfHook(repo string) {
-	if s.isOurs(repo) && s.hints.warn(time.Now()) {
-		s.log.Warn("refused a web hook of " + repo + ": it is not signed with [forge] webhook_secret; " +
-			"disinto check --fix registers it again")
+// stale returns a repository of which a hook with a wrong signature came last, within staleFor; "" if there is none.
+func (h *hints) stale(now time.Time) (repo string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if now.Sub(h.unsignedAt) >= staleFor {
+		return ""
+	}
+	return h.unsigned
+}
+
+// refuseHook records that a hook of one of the supervisor's repositories was refused. After a change of the secret
+// nothing else shows that: work starts later, and the forge lists the refusals on a page that few people open.
+func (s *scanner) refuseHook(repo string) {
+	if s.isOurs(repo) && s.hints.refused(repo, time.Now()) {
+		s.touchStatus()
 	}
 }
 
@@ -77,6 +87,9 @@ func (s *scanner) hint(repo string) {
 		return
 	}
 	now := time.Now()
+	if s.hints.refused("", now) {
+		s.touchStatus()
+	}
 	switch wait, due := s.hints.schedule(now); {
 	case due:
 	case wait == 0:

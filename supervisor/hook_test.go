@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/simtest"
 )
 
@@ -71,16 +72,20 @@ func TestHookStarts(t *testing.T) {
 				t.Errorf("%s: got status %d, want %d", tt.name, got, tt.want)
 			}
 		}
-		if n := strings.Count(w.Log.String(), ": it is not signed with [forge] webhook_secret"); n != 1 {
-			t.Errorf("got %d warnings about hooks with a wrong signature, want 1 an hour:\n%s", n, w.Log.String())
-		}
 		time.Sleep(30 * time.Minute)
+		alarms := l.Document().Alarms
+		if len(alarms) != 1 || alarms[0].Code != control.HookSecret || !strings.Contains(w.Log.String(), alarms[0].Words) {
+			t.Errorf("got %+v, want an alarm about hooks with a wrong signature, also in the log:\n%s", alarms, w.Log.String())
+		}
 		if n := len(w.Exec.Runs()); n != 0 {
 			t.Fatalf("hooks that were refused or about other items started %d sessions, want 0", n)
 		}
 		began := time.Now()
 		if got := send(h, aboutUs, "X-Forgejo-Signature", sum); got != 202 {
 			t.Errorf("a signed hook: got status %d, want 202", got)
+		}
+		if alarms := l.Document().Alarms; len(alarms) > 0 {
+			t.Errorf("after a signed hook: got alarms %+v, want none", alarms)
 		}
 		w.Until(3*time.Second, "a session", func() bool { return len(w.Exec.Runs()) == 1 })
 		if took := w.Exec.Runs()[0].Begin.Sub(began); took > time.Second {
@@ -108,6 +113,9 @@ func TestHooksCoalesce(t *testing.T) {
 		time.Sleep(35 * time.Millisecond)
 		w.Forge.Issue("one") // too late for the first hook's scan
 		send(h, aboutUs, "X-Forgejo-Signature", sign(hookSecret, aboutUs))
+		if alarms := l.Document().Alarms; len(alarms) > 0 {
+			t.Errorf("after a signed hook: got alarms %+v, want none", alarms)
+		}
 		w.Until(3*time.Second, "a session", func() bool { return len(w.Exec.Runs()) == 1 })
 		l.Stop()
 		w.Check()

@@ -39,7 +39,7 @@ func (st *state) levels(now time.Time) Levels {
 	l := Levels{Document: st.summaryLocked(now), Queue: make(map[Waiting]int)}
 	for _, h := range st.plan.Holds {
 		l.Queue[Waiting{string(h.Kind), h.Reason.Code}]++
-		if h.Reason.NeedsPerson() {
+		if _, old := st.known[h.Key()]; old || h.Reason.NeedsPerson() {
 			l.NeedPerson++
 		}
 	}

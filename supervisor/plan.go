@@ -99,6 +99,7 @@ func (st *state) decideLocked(now time.Time, room *threads.Room, t *todo) {
 		st.meters.Free(now, free)
 	}
 	t.held = st.heldLocked(plan.Holds)
+	st.known.remember(&plan, now)
 	st.plan = shared{Plan: plan, free: free, broken: broken, on: on, until: plan.NextWake}
 	st.plan.wake(wake)
 	t.stops = st.stopLocked(plan.Stops)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
@@ -53,6 +54,9 @@ type receipting struct {
 	stateDir string
 	store    *receipts.Store // nil if it cannot be opened
 	newest   int64           // number of the newest receipt in the journal when this supervisor started
+
+	mu     sync.Mutex      // guards the field below
+	unkept []unkeptReceipt // oldest first, at most mostUnkept
 }
 
 // openReceipts opens the store of receipts, and writes those of lost sessions. If the store cannot be opened,
@@ -111,17 +115,19 @@ func (rs *receipting) receipt(x *session, end *ledger.End, at time.Time) *ledger
 	if x.adopted { // the last supervisor may have been killed after it wrote the receipt
 		head, written = rs.store.Of(x.RunID, rs.newest)
 	}
-	if !written {
-		head, err = rs.store.Add(rs.state.receipt(x, end, at))
-	}
-	if err != nil {
-		rs.log.Error(x.tag + " " + text(err))
-		return nil
-	}
-	r := &ledger.Receipt{N: head.N, Hash: head.Hash}
+	r := &ledger.Receipt{}
 	if x.remains != nil && x.remains.pull.Number > 0 {
 		r.Pull, r.Chain = ledger.Ref(x.remains.pull), ledger.Ref(x.Item.Chain)
 	}
+	if !written {
+		full := rs.state.receipt(x, end, at)
+		if head, err = rs.store.Add(full); err != nil {
+			rs.log.Warn(x.tag + " " + text(err) + ": it stays in memory until there is room")
+			rs.keep(unkeptReceipt{full, r.Pull, r.Chain})
+			return nil
+		}
+	}
+	r.N, r.Hash = head.N, head.Hash
 	return r
 }
 
@@ -206,6 +212,7 @@ func (rs *receipting) keepReceipts(ctx context.Context) {
 			return
 		case <-time.After(owedRest):
 		}
+		rs.safely("the receipts in memory", rs.writeUnkept)
 		for _, w := range rs.state.owed() {
 			if ctx.Err() != nil {
 				w.write.end()

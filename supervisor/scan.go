@@ -128,6 +128,7 @@ func (s *scanner) scanOnce(ctx context.Context, client Forge) {
 			return
 		}
 		was, any := s.state.setFacts(began, facts, err)
+		s.noteRejected(ctx, client, err)
 		s.state.listen(time.Now())
 		s.scans.finish(began, any)
 		s.logNotices(scanNews(was, err))
@@ -146,6 +147,20 @@ func (s *scanner) scanOnce(ctx context.Context, client Forge) {
 	facts, err = client.Scan(limited)
 	if errors.Is(err, forge.ErrNotFound) || errors.Is(err, forge.ErrForbidden) {
 		s.scans.setPrepared(false) // a repository made anew has no labels, and may not have our account
+	}
+}
+
+// noteRejected finds out whether the forge refused a scan because it rejects the supervisor's own token. That is no
+// outage: only a person ends it.
+func (s *scanner) noteRejected(ctx context.Context, client Forge, err error) {
+	if !errors.Is(err, forge.ErrForbidden) || ctx.Err() != nil {
+		return
+	}
+	limited, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if _, err := client.WhoAmI(limited, ""); errors.Is(err, forge.ErrForbidden) {
+		s.state.setRejected()
+		s.touchStatus()
 	}
 }
 

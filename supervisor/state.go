@@ -52,6 +52,7 @@ type state struct {
 	facts      forge.Facts
 	rooms      map[string]threads.Room // the room of threads that run elsewhere, by name
 	read       reading
+	known      known
 	ledger     *ledger.State
 	plan       shared
 	changes    int64               // see lockToChange
@@ -77,6 +78,7 @@ type reading struct {
 	good     time.Time // when the newest scan without an error began
 	err      error
 	notReady error // the forge refuses something that the supervisor needs
+	rejected bool  // the forge rejects the supervisor's own token
 }
 
 func newState(cfg *threads.Config, cfgErr error, decide func(threads.Snapshot) threads.Plan, heard func() bool) *state {
@@ -153,6 +155,7 @@ func (st *state) setFacts(began time.Time, facts forge.Facts, err error) (was er
 	st.lockToChange()
 	defer st.mu.Unlock()
 	was = st.read.err
+	st.read.rejected = st.read.rejected && err != nil
 	st.read.began, st.read.err = began, err
 	if err == nil {
 		st.facts, st.read.good = facts, began
@@ -163,6 +166,13 @@ func (st *state) setFacts(began time.Time, facts forge.Facts, err error) (was er
 	}
 	st.facts, any = onlyRead(facts, began)
 	return was, any
+}
+
+// setRejected records that the forge rejects the supervisor's own token, until a scan succeeds.
+func (st *state) setRejected() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.read.rejected = true
 }
 
 // startedSince reports whether a session of the thread was reserved at this time or later.

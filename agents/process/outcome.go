@@ -47,6 +47,9 @@ func (r *run) conclude(how ending, secrets []string) agents.Outcome {
 			o.Reason += "; "
 		}
 		o.Reason += err.Error()
+		if free := freeDisk(filepath.Dir(r.job.ResultPath)); free < nearlyFull {
+			o.Reason += fmt.Sprintf(" (the disk is full: %s free)", agents.Size(free))
+		}
 	}
 	o.Usage, o.Digest = said.Usage.Max(r.meter.used), digest
 	if o.Result == agents.Failed && (!found || err != nil) && full(r.job.ResultPath) {
@@ -84,6 +87,10 @@ func (r *run) program0() string {
 	}
 	return r.job.Command[0]
 }
+
+// nearlyFull is the free disk below which half a result is probably due to a full disk. A process that failed for lack
+// of room has often freed some since.
+const nearlyFull = 16 << 20
 
 // full reports whether the disk has no room beside a result. Then a missing result proves nothing about the work.
 func full(path string) bool { return path != "" && freeDisk(filepath.Dir(path)) < 4<<10 }

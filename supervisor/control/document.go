@@ -52,6 +52,13 @@ type Document struct {
 	Services []ServiceDocument `json:"services,omitempty"`
 }
 
+// HookSecret is the code of an alarm: web hooks come with a wrong signature. OwnToken is what an alarm is about if the
+// forge rejects the supervisor's own token.
+const (
+	HookSecret threads.Code = "hook-secret"
+	OwnToken                = "supervisor"
+)
+
 // AlarmDocument is a cause of which a person must know. It is in the status, and so under NEEDS YOU, as long as it
 // lasts, and becomes one message, a metric, and a warning in the log.
 type AlarmDocument struct {

@@ -2,6 +2,7 @@ package notify
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,7 +36,10 @@ func Causes(d *control.Document) (list []Message) {
 	tell := func(topic threads.Topic, key, words string) {
 		list = append(list, Message{Key: key, Topic: topic, Words: words})
 	}
-	if d.Forge.Error != "" && !d.Forge.OK {
+	own := func(a control.AlarmDocument) bool {
+		return a.Code == threads.TokenRejected && a.About == control.OwnToken
+	}
+	if d.Forge.Error != "" && !d.Forge.OK && !slices.ContainsFunc(d.Alarms, own) {
 		list = append(list, Message{
 			Key: "down", Topic: threads.NotifyDown, Words: "the forge does not answer: " + Clean(d.Forge.Error, maxWhy),
 			Stands: downFor, Over: "the forge answers again",
@@ -60,14 +64,11 @@ func Causes(d *control.Document) (list []Message) {
 	}
 	for i := range d.Agents {
 		a := &d.Agents[i]
-		if a.State == control.AgentHeld && a.NeedsPerson {
-			tell(threads.NotifyNeedsHuman, "agent "+a.Name,
-				a.Name+" can start nothing: "+Clean(strings.TrimPrefix(a.Why, a.Name+" "), maxWhy))
-		}
 		if usedUp(&a.Spent) {
 			tell(threads.NotifyBudget, "budget of agent "+a.Name, a.Name+spentWords(&a.Spent))
 		}
 	}
+	list = append(list, heldCauses(d)...)
 	for i := range d.Threads {
 		t := &d.Threads[i]
 		if !t.ParkedUntil.IsZero() {
@@ -86,6 +87,25 @@ func Causes(d *control.Document) (list []Message) {
 		}
 	}
 	return append(list, itemCauses(d)...)
+}
+
+// heldCauses returns the messages about agents that start nothing until a person acts: one for all that are held for
+// the same reason, such as a program that is missing.
+func heldCauses(d *control.Document) (list []Message) {
+	names := make(map[string][]string) // by reason
+	for i := range d.Agents {
+		if a := &d.Agents[i]; a.State == control.AgentHeld && a.NeedsPerson {
+			why := Clean(strings.TrimPrefix(a.Why, a.Name+" "), maxWhy)
+			names[why] = append(names[why], a.Name)
+		}
+	}
+	for _, why := range slices.Sorted(maps.Keys(names)) {
+		list = append(list, Message{
+			Key: "held " + withoutNumbers(why), Topic: threads.NotifyNeedsHuman,
+			Words: strings.Join(names[why], ", ") + " can start nothing: " + why,
+		})
+	}
+	return list
 }
 
 func usedUp(s *control.SpentDocument) bool {

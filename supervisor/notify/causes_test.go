@@ -74,9 +74,20 @@ func TestCauses(t *testing.T) {
 				row(3, threads.NoToken, "dev-qwen has no forge token"))
 		}, []string{"needs-human|unfit no agent has the skill go|johba/harb#1 Add a LICENSE: no agent has the skill go|" +
 			"http://forge/johba/harb/issues/1"}},
-		{"an agent", func(d *control.Document) {
+		{"agents, two for the same reason", func(d *control.Document) {
+			held := control.AgentDocument{Name: "dev-a", State: control.AgentHeld, NeedsPerson: true, Why: "cannot start claude"}
+			also := held
+			also.Name = "dev-b"
 			d.Agents[0].State, d.Agents[0].NeedsPerson, d.Agents[0].Why = control.AgentHeld, true, "dev-qwen has no forge token"
-		}, []string{"needs-human|agent dev-qwen|dev-qwen can start nothing: has no forge token|"}},
+			d.Agents = append(d.Agents, held, also)
+		}, []string{
+			"needs-human|held cannot start claude|dev-a, dev-b can start nothing: cannot start claude|",
+			"needs-human|held has no forge token|dev-qwen can start nothing: has no forge token|",
+		}},
+		{"an alarm about the own token, which is no outage", func(d *control.Document) {
+			d.Forge.OK, d.Forge.Error = false, "401"
+			d.Alarms = []control.AlarmDocument{{Code: threads.TokenRejected, About: control.OwnToken, Words: "make a new one"}}
+		}, []string{"needs-human|token-rejected supervisor|make a new one|"}},
 		{"an agent that a person paused", func(d *control.Document) {
 			d.Agents[0].State, d.Agents[0].Why = control.AgentHeld, "dev-qwen is paused"
 		}, nil},

@@ -2,16 +2,24 @@ package simtest
 
 import (
 	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/notify"
 	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
 )
 
 // mailbox has the messages of a real notifier.
@@ -168,4 +176,147 @@ func TestNightOfARedMain(t *testing.T) {
 		l.Stop()
 		w.Check()
 	})
+}
+
+// The own token is rejected: that is no outage, a person is told at once and once, and what waited for people before
+// still does, with its date.
+func TestNightOfARejectedToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Forge.Tokens[""] = "disinto"
+		box, tell := w.told()
+		w.Forge.Issue("unclear")
+		w.Exec.Script = func(agents.Job, int) Script {
+			return Script{Takes: time.Minute, Outcome: agents.Outcome{Result: agents.Refused, Reason: "which one?"}}
+		}
+		l := w.Start(tell)
+		needs := func() string {
+			for _, q := range l.Document().Queue {
+				if q.NeedsPerson {
+					return q.Why
+				}
+			}
+			return ""
+		}
+		w.Until(time.Hour, "an item needs a person", func() bool { return strings.Contains(needs(), "which one?") })
+		w.Forge.Fail(func(context.Context, string) error { return fmt.Errorf("read: %w", forge.ErrForbidden) })
+		w.Until(10*time.Minute, "an alarm", func() bool { return len(l.Document().Alarms) == 1 })
+		time.Sleep(time.Hour)
+		if d := l.Document(); d.Alarms[0].Code != threads.TokenRejected || d.Alarms[0].About != control.OwnToken {
+			t.Errorf("got alarms %+v, want one about the own token", d.Alarms)
+		}
+		if why := needs(); !strings.Contains(why, "which one?") || !strings.Contains(why, "(as of 2000-01-01T0") {
+			t.Errorf("got %q under NEEDS YOU, want what was known, with its date", why)
+		}
+		if l.Levels().NeedPerson != 1 {
+			t.Errorf("got %d items that need a person, want 1", l.Levels().NeedPerson)
+		}
+		if got := box.with("own token"); len(got) != 1 || len(box.with("does not answer")) > 0 {
+			t.Errorf("got messages %q, want one about the token and none about an outage", box.with(""))
+		}
+		if !strings.Contains(w.Log.String(), "[WARN]  the forge rejects the supervisor's own token") {
+			t.Errorf("want a warning in the log:\n%s", w.Log.String())
+		}
+		w.Forge.Fail(nil)
+		w.Until(10*time.Minute, "it is over", func() bool { return len(l.Document().Alarms) == 0 })
+		if why := needs(); strings.Contains(why, "as of") {
+			t.Errorf("after it: got %q", why)
+		}
+		l.Stop()
+	})
+}
+
+// A full disk is told once. The receipts of sessions that end meanwhile are written when there is room again.
+func TestNightOfAFullDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Config.Factory.MinFreeDisk = 1 << 30
+		box, tell := w.told()
+		w.Forge.Issue("work")
+		var free atomic.Int64
+		free.Store(2 << 30)
+		l := w.Start(tell, func(l *Life) {
+			l.Room = func(string) threads.Room { return threads.Room{Memory: math.MaxInt64, Disk: free.Load()} }
+		})
+		w.Until(time.Hour, "it runs", func() bool { return len(l.Document().Sessions) == 1 })
+		folder := filepath.Join(w.Dir, "receipts")
+		if err := os.Rename(folder, folder+".away"); err != nil {
+			t.Fatal(err)
+		}
+		free.Store(0)
+		w.Until(time.Hour, "it has ended", func() bool { return len(l.Document().Recent) == 1 })
+		time.Sleep(5 * time.Minute)
+		alarms := l.Document().Alarms
+		if len(alarms) != 1 || alarms[0].Code != threads.NoRoom || !strings.Contains(alarms[0].Words, "1 receipt") {
+			t.Errorf("got alarms %+v, want one about the disk and a receipt", alarms)
+		}
+		if got := box.with("is full"); len(got) != 1 {
+			t.Errorf("got messages %q, want one", got)
+		}
+		if !strings.Contains(w.Log.String(), "[WARN]  the disk with ") {
+			t.Errorf("want a warning in the log:\n%s", w.Log.String())
+		}
+		if err := os.Rename(folder+".away", folder); err != nil {
+			t.Fatal(err)
+		}
+		free.Store(2 << 30)
+		w.Until(3*time.Hour, "all is merged", w.Forge.Done)
+		if alarms := l.Document().Alarms; len(alarms) > 0 {
+			t.Errorf("with room again: got alarms %+v", alarms)
+		}
+		l.Stop()
+		file, err := os.Open(filepath.Join(w.Dir, "journal.jsonl"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		j, err := ledger.ReadReceipts(file)
+		if want := len(w.Exec.Runs()); err != nil || len(j.Hashes) != want {
+			t.Errorf("got %d receipts of %d sessions: %v", len(j.Hashes), want, err)
+		}
+	})
+}
+
+// Sessions whose environment cannot start hold every agent for one reason, of which one message and the log tell at
+// once. No item has an attempt for it.
+func TestNightWithoutAProgram(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		box, tell := w.told()
+		for range 4 {
+			w.Forge.Issue("work")
+		}
+		var missing atomic.Bool
+		missing.Store(true)
+		l := w.Start(tell, func(l *Life) { l.Executor = &bare{l.Executor, &missing} })
+		w.Until(2*time.Minute, "a message", func() bool { return len(box.with("no such file")) > 0 })
+		time.Sleep(3 * time.Hour)
+		if got := box.with("no such file"); len(got) != 1 || !strings.Contains(got[0], "can start nothing") {
+			t.Errorf("got messages %q, want one", got)
+		}
+		if !strings.Contains(w.Log.String(), "[WARN]  dev-coder can start nothing: cannot start work: no such file") {
+			t.Errorf("want a warning in the log:\n%s", w.Log.String())
+		}
+		missing.Store(false)
+		w.Until(6*time.Hour, "all is merged", w.Forge.Done)
+		for _, r := range w.Exec.Runs() {
+			if attempt := variable(r.Job, "DISINTO_ATTEMPT"); attempt != "1" {
+				t.Errorf("#%d ran at attempt %s, want 1", r.Job.Number, attempt)
+			}
+		}
+		l.Stop()
+	})
+}
+
+// bare is an executor on a machine that lacks the agents' program.
+type bare struct {
+	supervisor.Executor
+	missing *atomic.Bool
+}
+
+func (b *bare) Run(ctx context.Context, job agents.Job, started func(agents.Started)) agents.Outcome {
+	if b.missing.Load() {
+		return agents.Outcome{Result: agents.Failed, Reason: "cannot start work: no such file", ExitCode: 127}
+	}
+	return b.Executor.Run(ctx, job, started)
 }

@@ -21,6 +21,8 @@ type Receipt struct {
 	Pull  Ref  `json:"pull,omitzero"`
 	Chain Ref  `json:"chain,omitzero"`
 	Shown bool `json:"shown,omitempty"`
+	// Run is the session of a receipt that was written after the session's End, because the disk was full.
+	Run string `json:"run,omitempty"`
 	// Pruned reports that this receipt and those before it were removed because of their age. Lost is how many of them
 	// were missing or changed before that.
 	Pruned bool  `json:"pruned,omitempty"`
@@ -43,6 +45,9 @@ func (r *Receipt) valid() bool {
 func (r *Receipt) apply(s *State, _ time.Time) {
 	if r.N > s.Receipt.N && r.Hash != "" {
 		s.Receipt = audit.Head{N: r.N, Hash: r.Hash}
+	}
+	if i := slices.IndexFunc(s.Past, func(p Past) bool { return p.Run == r.Run }); r.Run != "" && i >= 0 {
+		s.Past[i].Receipt = r.Hash
 	}
 	if r.Pruned && r.N > s.Pruned.N {
 		s.Pruned = audit.Pruned{Head: audit.Head{N: r.N, Hash: r.Hash}, Lost: r.Lost}
