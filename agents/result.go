@@ -31,16 +31,17 @@ type resultDocument struct {
 	SessionID string `json:"session_id,omitempty"`
 	Usage     *Usage `json:"usage"`
 	// Resumed is missing if the program does not continue conversations.
-	Resumed *Resumption `json:"resumed,omitempty"`
-	Steps   []Step      `json:"steps,omitempty"`
-	Doing   Doing       `json:"doing,omitzero"` // of an unfinished result
+	Resumed  *Resumption `json:"resumed,omitempty"`
+	Steps    []Step      `json:"steps,omitempty"`
+	Verified *Verified   `json:"verified,omitempty"`
+	Doing    Doing       `json:"doing,omitzero"` // of an unfinished result
 }
 
 // FormatResult returns the text of a result with the fields of o that a program can know.
 func FormatResult(o *Outcome) ([]byte, error) {
 	d := resultDocument{
 		Outcome: o.Result, Reason: o.Reason, Words: o.Words, SessionID: o.SessionID, Usage: &o.Usage, Resumed: o.Resumed,
-		Steps: o.Steps,
+		Steps: o.Steps, Verified: o.Verified,
 	}
 	if !o.RetryAt.IsZero() {
 		d.RetryAt = o.RetryAt.UTC().Format(time.RFC3339)
@@ -129,7 +130,7 @@ func ParseResult(text []byte) (Outcome, error) {
 	if d.Resumed != nil {
 		o.Resumed = d.Resumed.Bounded()
 	}
-	o.Steps = BoundedSteps(d.Steps)
+	o.Steps, o.Verified = BoundedSteps(d.Steps), d.Verified.Bounded()
 	if o.Result == Question || o.Result == Planned {
 		o.Words, o.Reason = ManyLines(d.Words), cmp.Or(o.Reason, oneLine(d.Words))
 	}

@@ -10,7 +10,9 @@ import (
 
 // Room is what a session gets around its agent in one repository. The zero value is nothing.
 type Room struct {
-	Setup Commands `json:"setup,omitzero"`
+	Setup  Commands `json:"setup,omitzero"`  // before the agent
+	Verify Commands `json:"verify,omitzero"` // before a push
+	Tries  int      `json:"tries,omitempty"` // messages to the agent about a failed Verify
 	// Beat is how often the session says that a command still runs, so that a silent one is no stall.
 	Beat time.Duration `json:"beat,omitempty"`
 	// Withheld are the names of variables that the commands do not get: the keys of models.
@@ -18,7 +20,7 @@ type Room struct {
 }
 
 // Empty reports whether the room has nothing in it.
-func (r *Room) Empty() bool { return len(r.Setup.Argv) == 0 }
+func (r *Room) Empty() bool { return len(r.Setup.Argv)+len(r.Verify.Argv) == 0 }
 
 // Commands run one after the other, without a shell, until one fails.
 type Commands struct {
@@ -41,7 +43,7 @@ func ParseRoom(text string) (r Room, err error) {
 }
 
 // room sets RoomVar for a session that writes code. The keys of models are those that agent CLIs know, and all that the
-// thread lets pass.
+// thread sets or lets pass.
 func (e *Env) room(vars map[string]string) {
 	delete(vars, RoomVar)
 	if e.Room.Empty() || !e.Kind.Writes() || e.Cause == causePlan || !e.Role.BuiltIn() {
@@ -50,7 +52,8 @@ func (e *Env) room(vars map[string]string) {
 	r := e.Room
 	r.Beat = min(max(e.Role.Stall/3, time.Millisecond), time.Minute)
 	for name := range vars {
-		if modelNames.match(name) || matches(e.EnvAllow, name) {
+		ofThread := func(v Var) bool { return v.Name == name }
+		if modelNames.match(name) || matches(e.EnvAllow, name) || slices.ContainsFunc(e.Vars, ofThread) {
 			r.Withheld = append(r.Withheld, name)
 		}
 	}
@@ -66,11 +69,19 @@ const causePlan = "plan"
 // Phase is a part of a session in which its agent does not work.
 type Phase string
 
-// PhaseSetup is the phase of the repository's setup.
-const PhaseSetup Phase = "setup"
+// The phases.
+const (
+	PhaseSetup  Phase = "setup"
+	PhaseVerify Phase = "verify"
+)
 
 // Verb names the phase as something that happens.
-func (p Phase) Verb() string { return "setting up" }
+func (p Phase) Verb() string {
+	if p == PhaseVerify {
+		return "verifying"
+	}
+	return "setting up"
+}
 
 // Doing is the phase in which a session is. The zero value means that its agent works.
 type Doing struct {
@@ -80,7 +91,7 @@ type Doing struct {
 
 // Known returns the phase that a program reports, and the zero value for one that does not exist.
 func (d Doing) Known() Doing {
-	if d.Phase != PhaseSetup {
+	if d.Phase != PhaseSetup && d.Phase != PhaseVerify {
 		return Doing{}
 	}
 	return d
@@ -93,6 +104,9 @@ type Step struct {
 	Exit    int     `json:"exit"`    // its exit code; -1 if it has none, for the reason in Why
 	Why     string  `json:"why,omitempty"`
 	Seconds float64 `json:"seconds"`
+	// Commit is what was verified, and Run counts the runs of the commands from 1; empty and 0 for a setup.
+	Commit string `json:"commit,omitempty"`
+	Run    int    `json:"run,omitempty"`
 }
 
 // Failed reports whether the command failed.
@@ -104,6 +118,33 @@ func (s *Step) Words() string {
 		return s.Command + ", " + s.Why
 	}
 	return fmt.Sprintf("%s, exit %d", s.Command, s.Exit)
+}
+
+// Verdict is what became of the commands that verify a session's work.
+type Verdict string
+
+// The verdicts.
+const (
+	GreenFirst   Verdict = "green"         // at once
+	GreenFlaky   Verdict = "flaky"         // a command failed, and passed when it ran again
+	GreenLater   Verdict = "green-later"   // after messages to the agent
+	Red          Verdict = "red"           // in the end, and the base commit passes
+	VerifyBroken Verdict = "verify-broken" // in the end, as at the base commit
+)
+
+// Verified is how a session's work was verified.
+type Verified struct {
+	Verdict Verdict `json:"verdict"`
+	Words   string  `json:"words,omitempty"` // the command that failed last, and how
+	Base    string  `json:"base,omitempty"`  // the base commit, if the commands had to run there
+}
+
+// Bounded returns the verdict with texts of one line; nil for one that does not exist. A program reports it.
+func (v *Verified) Bounded() *Verified {
+	if v == nil || !slices.Contains([]Verdict{GreenFirst, GreenFlaky, GreenLater, Red, VerifyBroken}, v.Verdict) {
+		return nil
+	}
+	return &Verified{v.Verdict, shortLine(v.Words), shortLine(v.Base)}
 }
 
 // MaxSteps bounds the steps of a session that are kept, and maxCommand a command in bytes: with JSON's escapes they
@@ -119,7 +160,8 @@ func BoundedSteps(steps []Step) []Step {
 	for i := range steps {
 		s := &steps[i]
 		s.Phase = Phase(shortLine(string(s.Phase)))
-		s.Command, s.Why = shortLine(s.Command), shortLine(s.Why)
+		s.Command, s.Why, s.Commit = shortLine(s.Command), shortLine(s.Why), shortLine(s.Commit)
+		s.Run = min(max(s.Run, 0), 1000)
 		s.Exit = min(max(s.Exit, -1), 255)
 		if !(s.Seconds >= 0) { // also NaN
 			s.Seconds = 0

@@ -22,6 +22,10 @@ func (st *state) brokenRepos() (lines []string) {
 			const words = "setup of %[1]s fails: %[2]s, %[3]d times in a row; its issues wait: disinto check --setup %[1]s"
 			lines = append(lines, fmt.Sprintf(words, r.Name, h.SetupWhy, h.SetupFails))
 		}
+		if h.RedBase != "" && len(r.Verify.Argv) > 0 {
+			const words = "verify-broken: verify of %s fails at its base commit %.10s: %s; work is handed in all the same"
+			lines = append(lines, fmt.Sprintf(words, r.Name, h.RedBase, h.RedWhy))
+		}
 	}
 	return lines
 }

@@ -293,6 +293,11 @@ func (x *session) redacted(out agents.Outcome) agents.Outcome {
 		*text = agents.Redact(*text, x.secrets)
 	}
 	out.Seen = out.Seen.Redact(x.secrets)
+	if out.Verified != nil {
+		v := *out.Verified
+		v.Words = agents.Redact(v.Words, x.secrets)
+		out.Verified = &v
+	}
 	out.Steps = slices.Clone(out.Steps)
 	for i := range out.Steps {
 		s := &out.Steps[i]

@@ -204,12 +204,15 @@ type Nomad struct {
 type Repo struct {
 	Name  string
 	Setup agents.Commands // before each session that writes code; no commands: none
+	// Verify must pass before a push; no commands: none. VerifyTries are the messages to the agent until then.
+	Verify      agents.Commands
+	VerifyTries int
 }
 
 // Room returns what sessions in a repository get around their agents.
 func (c *Config) Room(repo string) agents.Room {
 	if r := c.RepoTable(repo); r != nil {
-		return agents.Room{Setup: r.Setup}
+		return agents.Room{Setup: r.Setup, Verify: r.Verify, Tries: r.VerifyTries}
 	}
 	return agents.Room{}
 }

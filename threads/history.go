@@ -375,6 +375,10 @@ type RepoHistory struct {
 	SetupFails int       `json:"setup_fails,omitempty"`
 	SetupUntil time.Time `json:"setup_until,omitzero"`
 	SetupWhy   string    `json:"setup_why,omitempty"`
+	// RedBase is the newest base commit at which the commands that verify work failed, and RedWhy the command and how it
+	// ended; empty once they have passed.
+	RedBase string `json:"red_base,omitempty"`
+	RedWhy  string `json:"red_why,omitempty"`
 }
 
 // AuthorHistory remembers a person who opened a pull request.

@@ -197,16 +197,17 @@ func (r *run) change(ctx context.Context, d *promptData, at, since, title string
 	if err := r.checkOut(ctx, d, at); err != nil {
 		return said, err
 	}
+	r.into = d.Base
 	said, finished := r.finished(ctx, d.Branch)
-	if !finished {
+	if r.verifying.before = finished; !finished {
 		if said, finished, err = r.catchUp(ctx, d); err != nil {
+			return said, err
+		}
+		if finished, err = r.prepare(ctx, d, finished); err != nil {
 			return said, err
 		}
 	}
 	if !finished {
-		if err := r.setUp(ctx, d); err != nil {
-			return said, err
-		}
 		if said, err = r.develop(ctx, d, since); err != nil {
 			return said, err
 		}
@@ -216,6 +217,7 @@ func (r *run) change(ctx context.Context, d *promptData, at, since, title string
 	if len(left) > 0 {
 		said.left = r.leftOut(left)
 	}
+	said.left = joined(said.left, r.brokenBase())
 	r.refused(ctx, d.Branch, &said, err)
 	return said, err
 }

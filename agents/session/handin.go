@@ -91,22 +91,15 @@ func (r *run) publish(ctx context.Context, branch, since, message string) (left 
 	}
 	t.keepStrays(ctx)
 	message = forge.DefuseMessage(r.post.hide(message), r.Repo, r.post.own)
-	if left, err = t.commitRest(ctx, since, message); err != nil {
+	if left, err = r.commitAll(ctx, since, message); err != nil {
 		return nil, err
 	}
-	cleaned, err := r.cleanCommits(ctx, since)
-	if err == nil && cleaned {
-		left, err = t.commitRest(ctx, since, message)
-	}
-	if err != nil {
+	if left, err = r.verify(ctx, since, message, left); err != nil {
 		return nil, err
 	}
 	n, err := t.commits(ctx, since, "HEAD")
 	if err != nil {
 		return nil, err
-	}
-	if n == 0 || r.changesNothing(ctx, since) {
-		return nil, end(agents.NoProgress, "no commits that change anything")
 	}
 	r.logf("pushing %s, %d commits more than %s", branch, n, strings.TrimPrefix(since, "refs/remotes/"))
 	if err := r.pushBranch(ctx, branch, since, message); err != nil {
@@ -124,6 +117,25 @@ func (r *run) publish(ctx context.Context, branch, since, message string) (left 
 		return left, err
 	}
 	return left, nil
+}
+
+// commitAll makes everything that is to be published commits without secrets. It returns what stays out.
+func (r *run) commitAll(ctx context.Context, since, message string) (left []leftFile, err error) {
+	if left, err = r.tree.commitRest(ctx, since, message); err != nil {
+		return nil, err
+	}
+	cleaned, err := r.cleanCommits(ctx, since)
+	if err == nil && cleaned {
+		left, err = r.tree.commitRest(ctx, since, message)
+	}
+	if err != nil {
+		return nil, err
+	}
+	n, err := r.tree.commits(ctx, since, "HEAD")
+	if err == nil && (n == 0 || r.changesNothing(ctx, since)) {
+		err = end(agents.NoProgress, "no commits that change anything")
+	}
+	return left, err
 }
 
 // commitRest commits changes that the CLI left uncommitted: small models forget to commit. Beside its own commits only

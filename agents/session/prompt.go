@@ -77,7 +77,8 @@ type promptData struct {
 	Continues         bool         // an earlier session was interrupted, and its work is in the worktree
 	Stopped           quoted       // what ended that session
 	Kept              string       // commit of an earlier session's work that is not in the worktree; empty means none
-	Broken            quoted       // how the repository's setup failed; empty if it did not
+	BrokenBy          string       // what the repository's commands should have done that failed; empty if none did
+	Broken            quoted       // how they failed
 	Absent            quoted       // what the checkout lacks, and why; empty if it is complete
 	Tree              string       // path of the checkout
 	Answer, Verdict   string       // paths of the files to which the CLI writes its answer

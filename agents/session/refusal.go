@@ -87,11 +87,20 @@ func (r *run) pushBranch(ctx context.Context, branch, since, message string) err
 		if err := r.settle(ctx, since); err != nil {
 			return err
 		}
-		if _, err := t.commitRest(ctx, since, message); err != nil {
+		left, err := t.commitRest(ctx, since, message)
+		if err == nil {
+			_, err = r.verify(ctx, since, message, left) // these are other commits
+		}
+		if err != nil {
 			return err
 		}
-		err = push()
+		return refusedBy(push())
 	}
+	return refusedBy(err)
+}
+
+// refusedBy turns a refusal of the forge into an outcome.
+func refusedBy(err error) error {
 	if no, ok := errors.AsType[*refusedPush](err); ok {
 		return end(agents.PushRefused, no.Error())
 	}

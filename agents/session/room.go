@@ -35,7 +35,7 @@ func (p *Program) Setup(ctx context.Context) error {
 	}
 	if err != nil {
 		out = agents.Outcome{Result: agents.Failed, Reason: err.Error()}
-	} else if failed := r.runSteps(ctx, agents.PhaseSetup, w.Room.Setup); failed != nil {
+	} else if failed := r.runSteps(ctx, agents.Step{Phase: agents.PhaseSetup}, w.Room.Setup); failed != nil {
 		out = agents.Outcome{Result: agents.SetupFailed, Reason: failed.Words()}
 	}
 	out.Steps = agents.BoundedSteps(r.steps)
@@ -70,7 +70,7 @@ func (r *run) setUp(ctx context.Context, d *promptData) error {
 	}
 	last.Key, last.Running = "", true
 	t.saveSetup(ctx, &last) // a killed session must not leave its files to the next one
-	failed := r.runSteps(ctx, agents.PhaseSetup, r.Room.Setup)
+	failed := r.runSteps(ctx, agents.Step{Phase: agents.PhaseSetup}, r.Room.Setup)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -88,7 +88,7 @@ func (r *run) setUp(ctx context.Context, d *promptData) error {
 	case r.atBase(ctx, d):
 		return end(agents.SetupFailed, failed.Words())
 	}
-	d.Broken = quoted(failed.Words() + "\n\n" + failed.output)
+	d.breakBy("set up the repository", failed)
 	return nil
 }
 
@@ -120,20 +120,26 @@ func (r *run) atBase(ctx context.Context, d *promptData) bool {
 		"refs/heads/"+d.Branch)
 }
 
+// breakBy notes in the prompt that commands failed on the branch.
+func (d *promptData) breakBy(what string, failed *failedStep) {
+	d.BrokenBy, d.Broken = what, quoted(failed.Words()+"\n\n"+failed.output)
+}
+
 // failedStep is a command that failed, with the end of its output, without secrets.
 type failedStep struct {
 	agents.Step
 	output string
 }
 
-// runSteps runs commands in the worktree, one after the other, until one fails. What a command leaves running is ended.
-func (r *run) runSteps(ctx context.Context, phase agents.Phase, c agents.Commands) *failedStep {
-	r.show(agents.Doing{Phase: phase, Since: r.Now()})
+// runSteps runs commands in the worktree, one after the other, until one fails, and records each like a step. What a
+// command leaves running is ended.
+func (r *run) runSteps(ctx context.Context, like agents.Step, c agents.Commands) *failedStep {
+	r.show(agents.Doing{Phase: like.Phase, Since: r.Now()})
 	defer r.show(agents.Doing{})
 	ctx, cancel := context.WithTimeoutCause(ctx, c.Timeout, errTooLong)
 	defer cancel()
 	for _, argv := range c.Argv {
-		if failed := r.runStep(ctx, phase, argv, c.Timeout); failed != nil {
+		if failed := r.runStep(ctx, like, argv, c.Timeout); failed != nil {
 			return failed
 		}
 	}
@@ -142,8 +148,9 @@ func (r *run) runSteps(ctx context.Context, phase agents.Phase, c agents.Command
 
 var errTooLong = errors.New("its time is over")
 
-func (r *run) runStep(ctx context.Context, phase agents.Phase, argv []string, limit time.Duration) *failedStep {
-	s := agents.Step{Phase: phase, Command: firstWords(r.post.hide(strings.Join(argv, " ")))}
+func (r *run) runStep(ctx context.Context, s agents.Step, argv []string, limit time.Duration) *failedStep {
+	s.Command = firstWords(r.post.hide(strings.Join(argv, " ")))
+	phase := s.Phase
 	r.logf("%s: %s", phase, s.Command)
 	began, said := r.Now(), &tail{limit: 2 * lastOutput}
 	out := &commandLog{log: r.Out, last: said, hides: agents.NewRedactor(r.post.secrets)}

@@ -117,6 +117,8 @@ type run struct {
 	took         string // the commit of an earlier session's work with which it began; empty without one
 	since        string // the commit or ref at which the session's branch began
 	steps        []agents.Step
+	into         string // the branch into which the work is merged
+	verifying    verifying
 }
 
 func (r *run) do(ctx context.Context) agents.Outcome {
@@ -168,7 +170,8 @@ func (r *run) do(ctx context.Context) agents.Outcome {
 		r.tree.tidy(ctx, r.logf)
 	}
 	r.state.save(r.statePath())
-	out.Usage, out.Resumed, out.Steps = r.usage, r.resumed, agents.BoundedSteps(r.steps)
+	out.Usage, out.Resumed = r.usage, r.resumed
+	out.Steps, out.Verified = agents.BoundedSteps(r.steps), r.verifying.result.Bounded()
 	return out
 }
 

@@ -43,20 +43,29 @@ func (f *testForge) startRoom(state, script, keys string) *running {
 	return startDisinto(f.t, environ, "run", "--yes", "--config", path, "--state", state)
 }
 
-// A setup that is silent for longer than a stall is not ended, the status says what happens, and a supervisor that is
-// killed meanwhile changes nothing: the setup is not begun again, and there is one pull request.
+// Commands that are silent for longer than a stall are not ended, the status says what happens, and a supervisor that
+// is killed meanwhile changes nothing: they are not begun again, and there is one pull request.
 func TestSupervisorKilledInSetup(t *testing.T) {
 	t.Parallel()
+	killedIn(t, "setup", "setting up, ", agents.PhaseSetup)
+}
+
+func TestSupervisorKilledInVerify(t *testing.T) {
+	t.Parallel()
+	killedIn(t, "verify", "verifying, ", agents.PhaseVerify)
+}
+
+func killedIn(t *testing.T, key, words string, phase agents.Phase) {
 	f := newTestForge(t)
 	state := t.TempDir()
 	gate := filepath.Join(t.TempDir(), "gate")
 	r := f.startRoom(state, writeOrder, fmt.Sprintf(
-		"setup = [[\"sh\", \"-c\", \"echo begun >> ../runs; while ! test -e %[1]s; do sleep 0.1; done\"]]\n", gate))
-	settingUp := func(d *control.Document) bool {
-		return len(d.Sessions) == 1 && d.Sessions[0].Doing.Phase == agents.PhaseSetup && d.Sessions[0].PID > 0
+		"%s = [[\"sh\", \"-c\", \"echo begun >> ../runs; while ! test -e %s; do sleep 0.1; done\"]]\n", key, gate))
+	during := func(d *control.Document) bool {
+		return len(d.Sessions) == 1 && d.Sessions[0].Doing.Phase == phase && d.Sessions[0].PID > 0
 	}
-	status(t, state, "it is set up", settingUp)
-	if got := disinto(t.Context(), nil, "status", "--state", state).stdout; !strings.Contains(got, "setting up, ") {
+	status(t, state, "its commands run", during)
+	if got := disinto(t.Context(), nil, "status", "--state", state).stdout; !strings.Contains(got, words) {
 		t.Errorf("the status does not say what happens:\n%s", got)
 	}
 	old := r.supervisor()
@@ -64,7 +73,7 @@ func TestSupervisorKilledInSetup(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "another supervisor runs", func() bool { now := r.supervisor(); return now != 0 && now != old })
-	status(t, state, "it is still set up", settingUp)
+	status(t, state, "they still run", during)
 	time.Sleep(2500 * time.Millisecond) // longer than a stall; a slow machine makes it only longer
 	f.write(gate, "")
 	var pull struct{ State string }
@@ -75,12 +84,12 @@ func TestSupervisorKilledInSetup(t *testing.T) {
 		t.Errorf("got %+v after %q", d.Recent[0], runs)
 	}
 	shown := disinto(t.Context(), nil, "show", "8", "--state", state).stdout
-	if !strings.Contains(shown, "\nsetup: sh -c echo begun") {
-		t.Errorf("show lacks the setup:\n%s", shown)
+	if !strings.Contains(shown, "\n"+key+": sh -c echo begun") {
+		t.Errorf("show lacks %s:\n%s", key, shown)
 	}
 	receipts, _ := filepath.Glob(filepath.Join(state, "receipts", "*.json"))
-	if len(receipts) != 1 || !strings.Contains(r.read(receipts[0]), `"phase": "setup"`) {
-		t.Errorf("the receipt lacks the setup: %q", receipts)
+	if len(receipts) != 1 || !strings.Contains(r.read(receipts[0]), fmt.Sprintf(`"phase": %q`, phase)) {
+		t.Errorf("the receipt lacks %s: %q", key, receipts)
 	}
 	r.signal(syscall.SIGTERM)
 	r.wait()

@@ -98,3 +98,36 @@ func TestSetupWithoutOne(t *testing.T) {
 		l.Stop()
 	})
 }
+
+// A repository whose base commit cannot be verified is one problem, until the commands pass.
+func TestVerifyBroken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Config.Repos = []threads.Repo{{Name: Repo, Verify: agents.Commands{
+			Argv: [][]string{{"go", "test"}}, Timeout: time.Minute,
+		}}}
+		for range 3 {
+			w.Forge.Issue("wants tests")
+		}
+		verdict := agents.VerifyBroken
+		w.Exec.Script = func(job agents.Job, n int) Script {
+			s := w.Work(job, n)
+			if job.Kind == agents.KindIssue {
+				s.Outcome.Verified = &agents.Verified{Verdict: verdict, Words: "go test, exit 1", Base: "ba5eba5eba5e"}
+			}
+			return s
+		}
+		l := w.Start()
+		const line = "verify-broken: verify of " + Repo + " fails at its base commit ba5eba5eba: go test, exit 1; work is " +
+			"handed in all the same"
+		w.Until(time.Hour, "people are told", func() bool { return slices.Contains(l.Document().Problems, line) })
+		verdict = agents.GreenFirst
+		w.Forge.Issue("later")
+		w.Until(4*time.Hour, "merged", w.Forge.Done)
+		if got := l.Document().Problems; slices.Contains(got, line) {
+			t.Errorf("got the problems %q", got)
+		}
+		l.Stop()
+		w.Check()
+	})
+}

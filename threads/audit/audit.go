@@ -53,7 +53,8 @@ type Receipt struct {
 	Exit    *string       `json:"exit"`              // exit code, or the signal that ended the program
 	Result  *string       `json:"result_sha256"`     // of the program's result file, unchanged
 
-	Steps []agents.Step `json:"steps,omitempty"` // the commands that ran beside the agent
+	Steps    []agents.Step    `json:"steps,omitempty"`    // the commands that ran beside the agent
+	Verified *agents.Verified `json:"verified,omitempty"` // absent if the work was not verified
 
 	Usage      *agents.Usage   `json:"usage"`
 	CPUSeconds *float64        `json:"cpu_seconds"`

@@ -10,16 +10,22 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// setupTime is the default of setup_timeout: npm ci of a large project takes two minutes.
-const setupTime = 10 * time.Minute
+const (
+	setupTime  = 10 * time.Minute // npm ci of a large project takes two minutes
+	verifyTime = 15 * time.Minute
+)
 
 // readRepos reads the tables of single repositories. Their names are among those of [forge].
 func (d *decoder) readRepos(tables []*table) {
 	for _, t := range tables {
 		r := threads.Repo{Name: d.repoName(t)}
-		r.Setup = t.commands("setup", setupTime)
+		r.Setup, r.Verify = t.commands("setup", setupTime), t.commands("verify", verifyTime)
+		r.VerifyTries = t.number("verify_tries", 3, 0)
+		if t.has("verify_tries") && !t.has("verify") {
+			t.wrong("verify_tries", "is set, and verify is not")
+		}
 		if t.values != nil && len(t.values) == 0 {
-			d.wrong(t.line, t.path, "is empty, want setup")
+			d.wrong(t.line, t.path, "is empty, want setup or verify")
 		}
 		t.done()
 		if d.config.RepoTable(r.Name) != nil {

@@ -23,6 +23,8 @@ setup = [["npm", "ci"], ["npm", "run", "build"]]
 setup_timeout = "20m"
 [repos."Johba/Harb"]
 setup = [["go", "mod", "download"]]
+verify = [["go", "test", "./..."]]
+verify_tries = 0
 `, inContainer)
 	if err != nil {
 		t.Fatal(err)
@@ -30,10 +32,10 @@ setup = [["go", "mod", "download"]]
 	want := []threads.Repo{
 		{Name: "johba/harb", Setup: agents.Commands{
 			Argv: [][]string{{"go", "mod", "download"}}, Timeout: 10 * time.Minute,
-		}},
+		}, Verify: agents.Commands{Argv: [][]string{{"go", "test", "./..."}}, Timeout: 15 * time.Minute}},
 		{Name: "johba/site", Setup: agents.Commands{
 			Argv: [][]string{{"npm", "ci"}, {"npm", "run", "build"}}, Timeout: 20 * time.Minute,
-		}},
+		}, Verify: agents.Commands{Timeout: 15 * time.Minute}, VerifyTries: 3},
 	}
 	if diff := cmp.Diff(want, c.Repos); diff != "" {
 		t.Error(diff)
@@ -47,7 +49,7 @@ func TestRepoMistakes(t *testing.T) {
 	const commands = `want a list of commands such as [["mkdir", "-p", "/models"]]`
 	for _, tt := range []struct{ text, want string }{
 		{"[repos.\"johba/harp\"]\nsetup = [[\"a\"]]", `:8: repos."johba/harp": is not among the repos of [forge], did you mean johba/harb?`},
-		{"[repos.\"johba/harb\"]", `:8: repos."johba/harb": is empty, want setup`},
+		{"[repos.\"johba/harb\"]", `:8: repos."johba/harb": is empty, want setup or verify`},
 		{
 			"[repos.\"johba/harb\"]\nsetup = [[\"a\"]]\n[repos.\"johba/Harb\"]\nsetup = [[\"a\"]]",
 			`:10: repos."johba/Harb": is the repository of another table, too: the case of letters does not count`,
@@ -56,6 +58,7 @@ func TestRepoMistakes(t *testing.T) {
 		{"[repos.\"johba/harb\"]\nsetup_timeout = \"1m\"", `:9: repos."johba/harb".setup_timeout: is set, and setup is not`},
 		{"[repos.\"johba/harb\"]\nsetup = [[\"a\"]]\nsetup_timeout = \"1ms\"", `:10: repos."johba/harb".setup_timeout: is 1ms, want at least 1s`},
 		{"[repos.\"johba/harb\"]\nsetup = [[\"a\"]]\nsetups = 1", `:10: repos."johba/harb".setups: unknown key, did you mean setup?`},
+		{"[repos.\"johba/harb\"]\nverify_tries = 1", `:9: repos."johba/harb".verify_tries: is set, and verify is not`},
 		{"[repos]\nsetup = [[\"a\"]]", `:9: repos.setup: is a list, want a table`},
 	} {
 		_, err := Decode("factory.toml", twoRepos+tt.text, inContainer)

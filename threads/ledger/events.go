@@ -162,7 +162,8 @@ type End struct {
 	Resumed *agents.Resumption `json:"resumed,omitempty"`
 	Cold    string             `json:"cold,omitempty"`
 	// Steps are the commands that ran beside the agent.
-	Steps []agents.Step `json:"steps,omitempty"`
+	Steps    []agents.Step    `json:"steps,omitempty"`
+	Verified *agents.Verified `json:"verified,omitempty"` // nil if the work was not verified
 	// Receipt is nil if none could be written, and in journals of older versions.
 	Receipt *Receipt `json:"receipt,omitempty"`
 }

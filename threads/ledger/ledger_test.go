@@ -176,7 +176,9 @@ func everything() []Record {
 		{At: noon, Free: &Free{"llama", 1, threads.AgentBusy, noon.Add(-time.Hour), noon}},
 		{At: noon, Retry: &Retry{Refs: []Ref{{"o/r", 2}}}},
 		{At: noon, Retry: &Retry{Refs: []Ref{{"o/r", 0}}, Role: "gardener"}},
-		{At: noon, Repo: &Repo{"o/r", threads.RepoHistory{SetupFails: 2, SetupUntil: noon, SetupWhy: "npm ci, exit 1"}}},
+		{At: noon, Repo: &Repo{"o/r", threads.RepoHistory{
+			SetupFails: 2, SetupUntil: noon, SetupWhy: "npm ci, exit 1", RedBase: "ba5e", RedWhy: "go test, exit 1",
+		}}},
 		{At: noon, Pause: &Pause{}},
 		{At: noon, Pause: &Pause{Off: true}},
 		{At: noon, Pause: &Pause{Pause: threads.Pause{Thread: "llama"}}},

@@ -87,10 +87,11 @@ type Past struct {
 	Usage   *agents.Usage `json:"usage,omitempty"` // nil means unknown
 	Model   string        `json:"model,omitempty"`
 
-	Resumed *agents.Resumption `json:"resumed,omitempty"` // nil if it continued no conversation
-	Cold    string             `json:"cold,omitempty"`    // why a cache had little of the conversation; at most pastWords
-	Steps   []agents.Step      `json:"steps,omitempty"`   // the last commands that ran beside the agent; at most pastSteps
-	Receipt string             `json:"receipt,omitempty"` // the SHA-256 of its receipt; empty without one
+	Resumed  *agents.Resumption `json:"resumed,omitempty"`  // nil if it continued no conversation
+	Cold     string             `json:"cold,omitempty"`     // why a cache had little of it; at most pastWords
+	Steps    []agents.Step      `json:"steps,omitempty"`    // the last beside its agent; at most pastSteps
+	Verified *agents.Verified   `json:"verified,omitempty"` // nil if the work was not verified
+	Receipt  string             `json:"receipt,omitempty"`  // the SHA-256 of its receipt; empty without one
 }
 
 func (r *Past) valid() bool { return r.Kind != "" && r.Ref.Repo != "" && r.Chain.Repo != "" }
@@ -121,7 +122,8 @@ func (s *State) appendRecent(e *ended) {
 			Run: e.Start.Run, Role: e.Role, Thread: e.Thread, Slot: e.Slot, Attempt: e.Attempt, Outcome: e.Result,
 			Reason: shortened(cmp.Or(e.Reason, e.LastLine)), Verdict: e.Verdict, Usage: credible(e.Usage),
 			Model: e.Model, Resumed: plausible(e.Resumed), Cold: shortened(e.Cold), Steps: last(e.Steps),
-			Receipt: hash,
+			Verified: e.Verified,
+			Receipt:  hash,
 		})
 		r.Log = LogPath(e.Agent, e.Start.Run)
 	}

@@ -2,9 +2,9 @@ package ledger
 
 import (
 	"slices"
+	"time"
 
 	"codeberg.org/johba/disinto/agents"
-	"codeberg.org/johba/disinto/threads"
 )
 
 // setupFailed lets the repository rest, longer each time. Sessions that ran beside the first one do not count again.
@@ -16,10 +16,18 @@ func (e *ended) setupFailed() {
 	e.repo.SetupUntil, e.repo.SetupWhy = e.at.Add(doubled(e.Breaker, e.repo.SetupFails, downMax)), e.Reason
 }
 
-// setUp forgets the failures of a repository's setup once it has succeeded.
+// setUp forgets the failures of a repository's commands once they have succeeded.
 func (e *ended) setUp() {
-	failed := func(s agents.Step) bool { return s.Failed() }
-	if e.Item.Kind == agents.KindIssue && len(e.Steps) > 0 && !slices.ContainsFunc(e.Steps, failed) {
-		*e.repo = threads.RepoHistory{}
+	fails := func(s agents.Step) bool { return s.Phase == agents.PhaseSetup && s.Failed() }
+	sets := func(s agents.Step) bool { return s.Phase == agents.PhaseSetup }
+	if e.Item.Kind == agents.KindIssue && slices.ContainsFunc(e.Steps, sets) && !slices.ContainsFunc(e.Steps, fails) {
+		e.repo.SetupFails, e.repo.SetupUntil, e.repo.SetupWhy = 0, time.Time{}, ""
+	}
+	switch v := e.Verified; {
+	case v == nil || v.Verdict == agents.Red:
+	case v.Verdict == agents.VerifyBroken:
+		e.repo.RedBase, e.repo.RedWhy = v.Base, v.Words
+	default:
+		e.repo.RedBase, e.repo.RedWhy = "", ""
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/threads"
 )
 
 // A setup that fails at its base lets the repository rest, longer each time, and burns no attempt. Sessions that ran
@@ -59,4 +60,38 @@ func TestSetupFails(t *testing.T) {
 	session(now, now, failed)
 	s.Apply(Record{At: now, Retry: &Retry{Refs: []Ref{{"o/r", 2}}}})
 	want(0, 0, "after a retry")
+}
+
+// A base commit at which the commands fail is remembered until they pass. A red branch says nothing about the base.
+func TestVerifyBroken(t *testing.T) {
+	s := New()
+	session := func(n int64, verdict agents.Verdict, base string) *threads.RepoHistory {
+		s.Apply(startRec(fmt.Sprint(n), n, 1))
+		s.Apply(endRec(fmt.Sprint(n), time.Minute, End{Result: agents.Done, Verified: &agents.Verified{
+			Verdict: verdict, Words: "go test, exit 1", Base: base,
+		}}))
+		return s.Repo("o/r")
+	}
+	for n, tt := range []struct {
+		verdict agents.Verdict
+		base    string
+		want    threads.RepoHistory
+	}{
+		{agents.VerifyBroken, "ba5e", threads.RepoHistory{RedBase: "ba5e", RedWhy: "go test, exit 1"}},
+		{agents.Red, "0ther", threads.RepoHistory{RedBase: "ba5e", RedWhy: "go test, exit 1"}},
+		{agents.VerifyBroken, "ba5e2", threads.RepoHistory{RedBase: "ba5e2", RedWhy: "go test, exit 1"}},
+		{agents.GreenFlaky, "", threads.RepoHistory{}},
+	} {
+		if got := session(int64(n+1), tt.verdict, tt.base); *got != tt.want {
+			t.Errorf("after %s: got %+v, want %+v", tt.verdict, *got, tt.want)
+		}
+	}
+	total := Total(s.Past, nil, time.Time{})
+	if total.Verified != 4 || total.GreenFirst != 0 {
+		t.Errorf("got %d verified, %d of them at once, want 4 and 0", total.Verified, total.GreenFirst)
+	}
+	session(9, agents.GreenFirst, "")
+	if total := Total(s.Past, nil, time.Time{}); total.Verified != 5 || total.GreenFirst != 1 {
+		t.Errorf("got %d verified, %d of them at once, want 5 and 1", total.Verified, total.GreenFirst)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 )
 
@@ -86,6 +87,9 @@ type Work struct {
 	// not.
 	Untold   int `json:"untold,omitempty"`
 	Unpriced int `json:"unpriced,omitempty"`
+	// Verified counts the sessions whose work was verified, GreenFirst those of them in which everything passed at once.
+	Verified   int `json:"verified,omitempty"`
+	GreenFirst int `json:"green_first,omitempty"`
 
 	computed, cached int64 // tokens read, of the sessions that reported the cache's share
 }
@@ -95,6 +99,12 @@ func (w *Work) add(p *Past) {
 	w.Minutes += p.End.Sub(p.Start).Minutes()
 	if p.Cold != "" {
 		w.Cold++
+	}
+	if p.Verified != nil {
+		w.Verified++
+		if p.Verified.Verdict == agents.GreenFirst {
+			w.GreenFirst++
+		}
 	}
 	if p.Usage != nil {
 		if _, told := p.Usage.Hit(); told {

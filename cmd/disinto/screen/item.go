@@ -128,11 +128,13 @@ func (v View) pullEvents(p *control.PullDocument) []itemEvent {
 func (v View) sessions(p *page, d *control.ItemDocument) {
 	rows := [][]cell{v.pastHeading()}
 	var total, told agents.Usage
-	log, cold, steps := "", "", []agents.Step(nil)
+	log, cold := "", ""
+	var steps []agents.Step
+	var verified *agents.Verified
 	for i := range d.Sessions {
 		s := &d.Sessions[i]
 		if len(s.Steps) > 0 {
-			steps = s.Steps
+			steps, verified = s.Steps, s.Verified
 		}
 		rows = append(rows, v.pastRow(s))
 		if s.Usage != nil {
@@ -166,6 +168,9 @@ func (v View) sessions(p *page, d *control.ItemDocument) {
 	}
 	for i := range steps {
 		p.line(stepLine(&steps[i]), faint)
+	}
+	if verified != nil {
+		p.line(Clean(strings.TrimSuffix(fmt.Sprintf("verified: %s, %s", verified.Verdict, verified.Words), ", ")), faint)
 	}
 	if log != "" {
 		p.line("newest log: "+log, faint)

@@ -3,6 +3,7 @@ package screen
 import (
 	"encoding/csv"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,13 +23,29 @@ func (v View) Record(d *control.RecordDocument) string {
 		for i := range g.Rows {
 			rows = append(rows, v.recordRow(keyName(g.By, g.Rows[i].Key), &g.Rows[i]))
 		}
-		p.table(0, append(rows, v.recordRow("all", &d.Total)))
+		rows = append(rows, v.recordRow("all", &d.Total))
+		if d.Total.Verified > 0 { // no column where nothing is verified
+			rows[0] = slices.Insert(rows[0], 3, cell{"GREEN", faint})
+			for i := range g.Rows {
+				rows[i+1] = slices.Insert(rows[i+1], 3, cell{greenFirst(&g.Rows[i]), plain})
+			}
+			rows[len(rows)-1] = slices.Insert(rows[len(rows)-1], 3, cell{greenFirst(&d.Total), plain})
+		}
+		p.table(0, rows)
 	}
 	if !d.From.IsZero() {
 		fmt.Fprintf(&p.text, "\ncounts the newest %d sessions, which ended since %s: earlier ones are forgotten\n",
 			ledger.PastLimit, d.From.Local().Format("2006-01-02 15:04"))
 	}
 	return p.text.String()
+}
+
+// greenFirst returns how many of the sessions whose work was verified passed at the first try.
+func greenFirst(t *ledger.Tally) string {
+	if t.Verified == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%d of %d", t.GreenFirst, t.Verified)
 }
 
 // recordColumns omits the last four columns on a narrow screen.
@@ -96,7 +113,7 @@ func (v View) RecordCSV(d *control.RecordDocument) string {
 	w := csv.NewWriter(&text)
 	_ = w.Write([]string{
 		"by", "key", "merged", "reviewed", "first_round", "rounds_each", "minutes_each", "tokens_each", "usd_each",
-		"sessions", "minutes", "tokens", "usd", "untold", "unpriced", "busy", "cache_hit", "cold",
+		"sessions", "minutes", "tokens", "usd", "untold", "unpriced", "busy", "cache_hit", "cold", "verified", "green_first",
 	})
 	for _, g := range d.Groups {
 		for i := range g.Rows {
@@ -119,7 +136,7 @@ func recordFields(by ledger.By, t *ledger.Tally) []string {
 	fields = append(fields, each...)
 	return append(fields, strconv.Itoa(t.Sessions), number(t.Minutes), optional(t.Tokens), optional(t.USD),
 		strconv.Itoa(t.Untold), strconv.Itoa(t.Unpriced), number(t.Busy),
-		optional(t.CacheHit), strconv.Itoa(t.Cold))
+		optional(t.CacheHit), strconv.Itoa(t.Cold), strconv.Itoa(t.Verified), strconv.Itoa(t.GreenFirst))
 }
 
 func number(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }

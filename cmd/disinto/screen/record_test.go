@@ -1,6 +1,7 @@
 package screen
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -45,8 +46,9 @@ func TestRecordCSV(t *testing.T) {
 	got := View{}.RecordCSV(record())
 	for _, want := range []string{
 		"by,key,merged,reviewed,first_round,rounds_each,minutes_each,tokens_each,usd_each,sessions,",
-		"agent,dev-old,0,0,0,,,,,1,3,,,1,1,0.15,,0\n", "agent,review-opus,1,1,0,1,6,38000,0.82,2,6,38000,0.82,0,0,0.15,0,0\n",
-		"skill,'=cmd(),1,1,0,1,20,1234000,,1,20,1234000,,0,1,1,0.8,0\n", "skill,[2Jgo,",
+		"agent,dev-old,0,0,0,,,,,1,3,,,1,1,0.15,,0,0,0\n",
+		"agent,review-opus,1,1,0,1,6,38000,0.82,2,6,38000,0.82,0,0,0.15,0,0,0,0\n",
+		"skill,'=cmd(),1,1,0,1,20,1234000,,1,20,1234000,,0,1,1,0.8,0,0,0\n", "skill,[2Jgo,",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("got no %q in\n%s", want, got)
@@ -73,5 +75,27 @@ func TestRecordForgotten(t *testing.T) {
 	whole := control.RecordOf(past, nil, control.RecordQuery{Since: noon.Add(time.Hour), By: by})
 	if got := (View{}).Record(whole); strings.Contains(got, "forgotten") {
 		t.Errorf("nothing of that time is forgotten, and got\n%s", got)
+	}
+}
+
+// Where work is verified, a column has the sessions in which everything passed at once. Elsewhere there is none.
+func TestRecordGreen(t *testing.T) {
+	d := record()
+	if got := (View{}).Record(d); strings.Contains(got, "GREEN") {
+		t.Errorf("got a column of nothing:\n%s", got)
+	}
+	d.Total.Verified, d.Total.GreenFirst = 4, 3
+	for i := range d.Groups[0].Rows {
+		if r := &d.Groups[0].Rows[i]; r.Key == "dev-qwen" {
+			r.Verified, r.GreenFirst = 4, 3
+		}
+	}
+	got := (View{}).Record(d)
+	for _, want := range []string{
+		`AGENT +MERGED +AT ONCE +GREEN +ROUNDS`, `dev-qwen +1 +0 of 1 +3 of 4 +1.0`, `dev-old +0 +- +- +-`,
+	} {
+		if !regexp.MustCompile(want).MatchString(got) {
+			t.Errorf("got no %q in\n%s", want, got)
+		}
 	}
 }
