@@ -214,7 +214,8 @@ if ! grep -qs '^FORGE_TOKEN=' etc/secrets.env; then
     --scopes write:repository,write:issue,read:user --raw | tail -1)
   (umask 077 && echo "FORGE_TOKEN=$token" >>etc/secrets.env)
 fi
-compose build --build-arg HTTP_PROXY --build-arg HTTPS_PROXY --build-arg NO_PROXY disinto
+compose build --build-arg HTTP_PROXY --build-arg HTTPS_PROXY --build-arg NO_PROXY disinto ||
+  die "the image of disinto does not build, see above: correct that, then run this again with the password of $me"
 compose up -d disinto
 wait_for disinto compose exec -T disinto disinto status
 compose exec -T disinto disinto check --fix >/dev/null || true # the check at the end reports problems
