@@ -201,7 +201,8 @@ func itemEvents(d *control.ItemDocument) section {
 	if d.Kind == "issue" && d.State == control.StateClosed { // a merged issue ends with its pull request's row
 		add(d.EndedAt, "hold", "", "closed", "")
 	}
-	slices.SortStableFunc(all, func(a, b event) int { return b.At.Compare(a.At) })
+	slices.SortStableFunc(all, func(a, b event) int { return a.At.Compare(b.At) })
+	slices.Reverse(all)
 	for i, e := range all {
 		sec.Rows = append(sec.Rows, render("event", fmt.Sprintf("event-%d", len(all)-i), e))
 	}

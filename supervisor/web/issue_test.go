@@ -48,7 +48,7 @@ func TestIssuePage(t *testing.T) {
 		`class="btn primary" form="do" formaction="/do/retry"`, "/do/sling", "/do/release", "/do/cancel",
 		`<details class="rules"><summary>1 of 2 rules fails · <code>too-many-rounds</code>`,
 		`id="sessions"`, "session=run1#log", `id="log"`, "of dev-qwen, 22 Nov 12:00 UTC",
-		`data-log="/log?ref=o%2Fr%237&amp;session=run1"`, `id="history"`, "asked for changes of", `href="/issue?ref=o%2Fr%239"`, `id="details"`, "PR #9",
+		`data-log="/log?ref=o%2Fr%237&amp;session=run1"`, `id="history"`, "asked for changes of", `href="/issue?ref=o%2Fr%239"`, "opened", "filed it", `id="details"`, "PR #9",
 	} {
 		_, after, found := strings.Cut(rest, want)
 		if !found {
