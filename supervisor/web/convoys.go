@@ -20,14 +20,14 @@ func (s *Site) convoys(ctx context.Context, _ url.Values) (*board, error) {
 		return nil, err
 	}
 	sec := section{
-		ID: "convoys", Title: "Open convoys", Head: columns("Title", "Status", "Progress", ""),
-		Empty: "No convoy is open. disinto batch create makes one, from issues or from the tasks of a plan.",
+		ID: "convoys", Title: "Open batches", Head: columns("Title", "Status", "Progress", ""),
+		Empty: "No batch is open. disinto batch create makes one, from issues or from the tasks of a plan.",
 	}
 	for i := range d.Convoys {
 		c := convoyOf(&d.Convoys[i])
 		sec.Rows = append(sec.Rows, render("convoy-row", c.Ref, c))
 	}
-	return &board{Title: "Convoys", Sections: []section{sec}}, nil
+	return &board{Title: "Batches", Sections: []section{sec}}, nil
 }
 
 // convoy is a convoy as shown on a page.
@@ -101,7 +101,7 @@ func (s *Site) convoy(ctx context.Context, query url.Values) (*board, error) {
 		m := &c.Members[i]
 		members.Rows = append(members.Rows, render("member", m.Ref().String(), m))
 	}
-	name := fmt.Sprintf("Convoy %s %s", c.Ref, c.Title)
+	name := fmt.Sprintf("Batch %s %s", c.Ref, c.Title)
 	return &board{Title: name, Sections: []section{progress, waves(c), members}}, nil
 }
 

@@ -108,7 +108,7 @@ func TestConvoyPages(t *testing.T) {
 		t.Errorf("got commands %s", got)
 	}
 	v.api.set("/v1/convoys", control.Convoys{})
-	if _, page := v.get("/convoys"); !strings.Contains(page, "No convoy is open") {
+	if _, page := v.get("/convoys"); !strings.Contains(page, "No batch is open") {
 		t.Errorf("without convoys: got\n%s", page)
 	}
 	if status, _ := v.get("/convoy"); status != http.StatusNotFound {

@@ -24,20 +24,20 @@ type button struct {
 }
 
 // remedy matches the commands in a remedy, such as `disinto retry o/r#6`.
-var remedy = regexp.MustCompile("`disinto (retry|approve|release|resume|convoy start)(?: ([^`]+))?`")
+var remedy = regexp.MustCompile("`disinto (retry|approve|release|resume|batch start)(?: ([^`]+))?`")
 
 // remedies returns the buttons for the commands in a remedy. The words of a code are the only place that knows what
 // helps, so a new code has its button at once.
 func remedies(mend string) (list []button) {
 	for _, m := range remedy.FindAllStringSubmatch(mend, -1) {
-		b := button{Command: strings.ReplaceAll(m[1], " ", "-"), Class: "soft", Field: "ref", Value: m[2]}
+		b := button{Command: m[1], Class: "soft", Field: "ref", Value: m[2]}
 		switch b.Label = title(m[1]); b.Command {
 		case "resume":
 			b.Field = "name"
 		case "approve":
 			b.Label = "Approve plan"
-		case "convoy-start":
-			b.Label = "Start the convoy"
+		case "batch start":
+			b.Command, b.Label = "convoy-start", "Start the batch"
 		}
 		if !slices.ContainsFunc(list, func(x button) bool { return x.Command == b.Command && x.Value == b.Value }) {
 			list = append(list, b)

@@ -63,7 +63,7 @@ type page struct {
 var pages = []page{
 	{"/", "Now", "n", (*Site).now, 300 * time.Millisecond},
 	{"/timeline", "Timeline", "t", (*Site).timeline, 5 * time.Second},
-	{"/convoys", "Convoys", "c", (*Site).convoys, 300 * time.Millisecond},
+	{"/convoys", "Batches", "b", (*Site).convoys, 300 * time.Millisecond},
 	{"/convoy", "", "", (*Site).convoy, 3 * time.Second}, // it may ask the forge
 	{"/agents", "Agents", "a", (*Site).agents, time.Second},
 	{"/money", "Money", "m", (*Site).money, 3 * time.Second},
