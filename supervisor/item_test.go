@@ -304,12 +304,12 @@ func TestRetry(t *testing.T) {
 		edit  func(is *forge.Issue)
 		want  string
 	}{
-		{"in its cool-down", fails(agents.Failed), 3 * time.Minute, nil, "2 failed attempts forgotten, cool-down ended"},
+		{"in its cool-down", fails(agents.Failed), 3 * time.Minute, nil, "2 failed attempts forgotten, back-off ended"},
 		{"gave up", fails(agents.Failed), 25 * time.Minute, nil, "5 failed attempts forgotten, label blocked removed"},
 		{"refused", fails(agents.Refused), 20 * time.Minute, nil, "label needs-human removed"},
 		{
 			"backlog removed", fails(agents.Failed), time.Minute, func(is *forge.Issue) { is.Labels = nil },
-			"1 failed attempt forgotten, cool-down ended, label backlog put back",
+			"1 failed attempt forgotten, back-off ended, label backlog put back",
 		},
 	}
 	for _, tt := range tests {

@@ -112,7 +112,7 @@ func (cm *commands) reportForgotten(report *control.Report, item forge.Ref, now 
 		held  bool
 		words string
 	}{
-		{rests, "cool-down ended"},
+		{rests, "back-off ended"},
 		{chain.HasRefusal(), "refusal forgotten"},
 		{
 			toll.Rounds > 0 || toll.Reviews >= limits.MaxReviews() || cm.hasRounds(item, chain.Retried),

@@ -145,7 +145,7 @@ func (s *Supervisor) restore() error {
 		s.problems.setCorrupt(corrupt)
 		s.log.Error(fmt.Sprintf("%d lines of the journal are corrupt and are set aside in journal.corrupt", corrupt))
 		if read == 0 {
-			s.log.Error("no line of the journal can be read: attempts, cool-downs and pauses are lost")
+			s.log.Error("no line of the journal can be read: attempts, back-off and pauses are lost")
 		}
 		err = j.SetAside()
 	}

@@ -27,7 +27,7 @@ func retryCommand(c *cli) *cobra.Command {
 		Use: "retry REF", Args: cobra.ExactArgs(1),
 		Short: "make an issue or pull request eligible again",
 		Long: `
-REF is 12, #12 or owner/name#12. Forgets failed attempts, cool-downs, refusals,
+REF is 12, #12 or owner/name#12. Forgets failed attempts, back-off, refusals,
 review rounds and a rejected pull request. Removes the labels blocked,
 needs-human, needs-answer and cancelled, and adds backlog to an issue without
 it. Retrying an issue also retries the agents' open pull requests for it.`,

@@ -151,7 +151,7 @@ func (v View) sessions(p *page, d *control.ItemDocument) {
 	}
 	for i := range d.Running {
 		s := &d.Running[i]
-		rows = append(rows, v.columns(row(good, v.ago(s.StartedAt), s.Agent, v.work(s.Kind, s.Repo, s.Number),
+		rows = append(rows, v.columns(row(good, v.age(s.StartedAt)+" ago", s.Agent, v.work(s.Kind, s.Repo, s.Number),
 			place(s.Thread, s.Slot), v.duration(*s), "", control.HitOf(&s.Usage), elsewhere(s.Place)+string(s.State))))
 	}
 	p.headed(-1, rows)
@@ -159,7 +159,7 @@ func (v View) sessions(p *page, d *control.ItemDocument) {
 		line := fmt.Sprintf("%s used %s tokens and $%.2f, as far as known", control.Count(len(d.Sessions), "session"),
 			control.Tokens(total.InputTokens), total.CostUSD)
 		if _, known := told.Hit(); known {
-			line += "; " + control.HitOf(&told) + " of their input was cached"
+			line += "; " + control.HitOf(&told) + " cache hits"
 		}
 		p.line(line, faint)
 	}
@@ -218,16 +218,16 @@ func isRoutine(s *control.PastDocument) bool {
 }
 
 func (v View) pastHeading() []cell {
-	return v.columns(row(faint, "START", "AGENT", "WORK", "SLOT", "TOOK", "USED", "CACHE", "OUTCOME"))
+	return v.columns(row(faint, "STARTED", "AGENT", "WORK", "SLOT", "TOOK", "USED", "CACHE HITS", "OUTCOME"))
 }
 
-// slotWidth is the least width of a screen for the column of slots.
+// slotWidth is the least width of a screen for the columns of slots and caches.
 const slotWidth = 100
 
-// columns omits the slot on a narrow screen.
+// columns omits the slot and the cache on a narrow screen.
 func (v View) columns(line []cell) []cell {
 	if v.Width > 0 && v.Width < slotWidth {
-		return slices.Delete(line, 3, 4)
+		return append(line[:3:3], line[4], line[5], line[7])
 	}
 	return line
 }
@@ -246,7 +246,7 @@ func (v View) pastRow(s *control.PastDocument) []cell {
 	if s.Thread != "" {
 		where = place(s.Thread, s.Slot)
 	}
-	line := row(plain, v.ago(s.Start), s.Agent, v.work(s.Kind, s.Ref.Repo, s.Ref.Number), where,
+	line := row(plain, v.age(s.Start)+" ago", s.Agent, v.work(s.Kind, s.Ref.Repo, s.Ref.Number), where,
 		control.Age(s.End.Sub(s.Start)), used, control.HitOf(s.Usage), outcome)
 	if s.Outcome.BurnsAttempt() || s.Outcome == agents.Lost {
 		line[len(line)-1].style = wrong

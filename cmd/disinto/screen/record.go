@@ -18,8 +18,8 @@ func (v View) Record(d *control.RecordDocument) string {
 		return "no session ended in that time\n"
 	}
 	for _, g := range d.Groups {
-		rows := [][]cell{v.recordColumns(row(faint, strings.ToUpper(string(g.By)), "MERGED", "AT ONCE", "ROUNDS",
-			"TOKENS EACH", "COST EACH", "COST", "MIN EACH", "SESSIONS", "TOKENS", "CACHED"))}
+		rows := [][]cell{v.recordColumns(row(faint, strings.ToUpper(string(g.By)), "MERGED", "FIRST PASS", "ROUNDS",
+			"TOKENS/MERGE", "COST/MERGE", "COST", "MIN/MERGE", "SESSIONS", "TOKENS", "CACHE HITS"))}
 		for i := range g.Rows {
 			rows = append(rows, v.recordRow(keyName(g.By, g.Rows[i].Key), &g.Rows[i]))
 		}

@@ -9,7 +9,7 @@ import (
 // spent shows today's usage: a line for each thread with usage or a budget, and below it one for each of its windows
 // and each of its agents with usage or a budget.
 func (v View) spent(p *page, d *control.Document) {
-	rows := [][]cell{row(faint, "SPENT TODAY", "TOKENS", "COST", "CACHED")}
+	rows := [][]cell{row(faint, "SPENT TODAY", "TOKENS", "COST", "CACHE HITS")}
 	for _, t := range d.Threads {
 		var under [][]cell
 		for i := range t.Windows {

@@ -61,6 +61,13 @@ func (v View) foot(d *control.Document) string {
 	return p.text.String()
 }
 
+func running(sessions int) string {
+	if sessions == 0 {
+		return "no sessions"
+	}
+	return control.Count(sessions, "session")
+}
+
 // lost says in the first line of a document that it is not live.
 func (v View) lost(p *page) {
 	if v.Lost {
@@ -86,7 +93,7 @@ func (v View) head(p *page, d *control.Document) {
 		up = fmt.Sprintf(", up %s, pid %d", control.Age(v.Now.Sub(d.StartedAt)), d.PID)
 	}
 	p.line(fmt.Sprintf("disinto %s%s: %s, %d of %s free, %s", d.Version, up,
-		control.Count(len(d.Sessions), "session"), free, control.Count(slots, "slot"),
+		running(len(d.Sessions)), free, control.Count(slots, "slot"),
 		numbered(len(each)+len(needingPerson(d)), "item waits", "items wait")), bold)
 }
 
@@ -173,7 +180,7 @@ func (v View) slot(d *control.Document, t control.ThreadDocument, slot control.S
 	free := row(faint, "", index, "free", "", "", "")
 	free[1].style = plain
 	if slot.Warm != "" {
-		free[5].text = "warm for " + slot.Warm
+		free[5].text = "with the context of " + slot.Warm
 	}
 	return [][]cell{free}
 }

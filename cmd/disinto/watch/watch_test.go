@@ -177,8 +177,9 @@ func TestScreens(t *testing.T) {
 			}
 			s.tell(Output{ID: 1, Text: strings.Repeat("a long line ", 20)})
 		},
-		"keys": func(s *shown) { s.keys("?") },
-		"host": func(s *shown) { s.keys("h") },
+		"keys":   func(s *shown) { s.keys("?") },
+		"host":   func(s *shown) { s.keys("h") },
+		"agents": func(s *shown) { s.keys("2") },
 	}
 	for name, do := range screens {
 		for _, size := range [][2]int{{80, 24}, {120, 40}} {
