@@ -108,6 +108,7 @@ func (c *Client) lookPull(ctx context.Context, r *repo, number int64, only forge
 	for try := 0; ; try++ {
 		w := reading{
 			number: number, details: true, reviews: true, statuses: true, commits: true, past: only.IsZero(), only: only,
+			ended: true,
 		}
 		if err := c.readPull(ctx, r, w); err != nil {
 			return nil, err

@@ -19,6 +19,7 @@ type reading struct {
 	commits, past              bool // see authors
 	head                       string
 	only                       forge.Ref // if set: reviews and statuses are read only if the details name this issue
+	ended                      bool      // read the reviews even if it is closed, for people; a scan needs none
 }
 
 // readPulls reads the pull requests that changed, those with unknown parts that no list of changes shows, and the one
@@ -202,7 +203,10 @@ func (c *Client) readPull(ctx context.Context, r *repo, w reading) (err error) {
 		c.mu.Unlock()
 		w.head = headOf(in)
 		if in.State == gitea.StateClosed {
-			return nil
+			if !w.ended || !w.only.IsZero() && !c.isFor(r, w) {
+				return nil
+			}
+			w.statuses, w.commits, w.past = false, false, false // its branch may be gone
 		}
 		if !w.only.IsZero() && !c.isFor(r, w) {
 			whole = false

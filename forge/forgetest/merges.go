@@ -42,14 +42,15 @@ func merge(w *world) {
 func mergeFound(w *world) {
 	issue := w.file("to do")
 	ref, head := w.work(fmt.Sprintf("fix/issue-%d", issue.Number), fmt.Sprintf("fixes #%d", issue.Number))
+	w.Review(w.review, ref, head, forge.Approved)
 	w.merge(ref, head)
 	fresh := w.supervisor("here")
 	w.scan(fresh)
 	later := time.Now().Add(24 * time.Hour) // as if the merge were a day ago
 	look, err := fresh.FetchItem(w.ctx, issue, later)
 	w.must("FetchItem", err)
-	if len(look.Pulls) != 1 || look.Pulls[0].Ref != ref || !look.Pulls[0].Merged {
-		w.Errorf("got the pull requests %+v, want %s, merged", look.Pulls, ref)
+	if len(look.Pulls) != 1 || look.Pulls[0].Ref != ref || !look.Pulls[0].Merged || len(look.Pulls[0].Reviews) != 1 {
+		w.Errorf("got the pull requests %+v, want %s, approved and merged", look.Pulls, ref)
 	}
 }
 
