@@ -188,7 +188,8 @@ func firsts(stream string) string {
 
 // The control API's answers, from the first moment of a factory to an issue that was cancelled, retried and merged.
 func TestAnswers(t *testing.T) {
-	quiet(t, nil, func(t *testing.T, w *simtest.World, l *simtest.Life) {
+	skilled := func(w *simtest.World) { w.Config.Agent("dev-qwen").Skills = []string{"go"} }
+	quiet(t, skilled, func(t *testing.T, w *simtest.World, l *simtest.Life) {
 		s := &transcript{t: t, l: l}
 		ctx, hangUp := context.WithCancel(t.Context())
 		heard, done := httptest.NewRecorder(), make(chan struct{})
