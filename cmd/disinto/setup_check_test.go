@@ -467,7 +467,7 @@ func TestCheckRepositories(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, login := range []string{"disinto", "dev-qwen", "dev-kimi", "dev-sonnet", "review-sonnet"} {
+	for _, login := range []string{"disinto", "dev-qwen", "dev-kimi", "gardener-qwen", "planner-sonnet", "review-sonnet"} {
 		if err := f.forge.AddCollaborator(owner, "bare", login, "write"); err != nil {
 			t.Log(err)
 		}
