@@ -115,20 +115,26 @@ type navigation struct {
 
 // serve shows a page.
 func (s *Site) serve(w http.ResponseWriter, r *http.Request, v *visitor, p page) {
-	query := r.URL.Query()
-	b, err := p.show(s, r.Context(), query)
+	b, err := p.show(s, r.Context(), r.URL.Query())
 	if err != nil {
 		s.refuse(w, r, v, err)
 		return
 	}
-	s.sendBoard(w, http.StatusOK, v, p, query, b)
+	s.sendBoard(w, r, http.StatusOK, v, p, b)
 }
 
+// renews is the header of a request by which an open page renews itself. It gets no notice: the page that the visitor
+// is about to load shows the answer of the command, and an open page that is left would take it away.
+const renews = "Disinto-Renews"
+
 // sendBoard sends a board in the layout of all pages. A page that could be shown is kept up to date.
-func (s *Site) sendBoard(w http.ResponseWriter, status int, v *visitor, p page, query url.Values, b *board) {
-	said, failed := s.visitors.consumeNotice(v)
+func (s *Site) sendBoard(w http.ResponseWriter, r *http.Request, status int, v *visitor, p page, b *board) {
+	said, failed := "", false
+	if r.Header.Get(renews) == "" {
+		said, failed = s.visitors.consumeNotice(v)
+	}
 	sheet := &sheet{
-		board: b, Pages: pages, Path: p.path, Query: query.Encode(), Version: b.version(), Visitor: v, Said: said,
+		board: b, Pages: pages, Path: p.path, Query: r.URL.Query().Encode(), Version: b.version(), Visitor: v, Said: said,
 		Failed: failed, Live: status == http.StatusOK, At: time.Now().UTC(), Repos: s.repos(), Forge: s.forgeURL(),
 	}
 	send(w, status, "page", sheet)

@@ -43,7 +43,7 @@ func refusalBoard(status int, err error) *board {
 // refuse answers with a page that says what went wrong.
 func (s *Site) refuse(w http.ResponseWriter, r *http.Request, v *visitor, err error) {
 	status := statusOf(err)
-	s.sendBoard(w, status, v, page{path: r.URL.Path}, url.Values{}, refusalBoard(status, err))
+	s.sendBoard(w, r, status, v, page{path: r.URL.Path}, refusalBoard(status, err))
 }
 
 // number matches what people type for an issue: 17, #17 or owner/name#17.

@@ -275,8 +275,26 @@ func TestForgedForms(t *testing.T) {
 	if _, page := v.get("/"); strings.Contains(page, ": cancel") {
 		t.Error("the answer of a command is shown twice")
 	}
+	v.site.visitors.each(func(x *visitor) { x.notice = "the answer" })
+	req, _ := http.NewRequest(http.MethodGet, v.server.URL+"/", nil)
+	req.Header.Set(renews, "1")
+	if _, page := v.do(req); strings.Contains(page, "the answer") {
+		t.Error("a page that renews itself takes the answer from the page that is being loaded")
+	}
+	if _, page := v.get("/"); !strings.Contains(page, "the answer") {
+		t.Error("the answer is lost")
+	}
 	if status, _ := v.post("/do/upgrade", v.server.URL, url.Values{"secret": {right}}); status != http.StatusNotFound {
 		t.Errorf("a command that no page has: got status %d, want 404", status)
+	}
+}
+
+// each calls f with every visitor.
+func (vs *visitors) each(f func(*visitor)) {
+	vs.mu.Lock()
+	defer vs.mu.Unlock()
+	for _, v := range vs.by {
+		f(v)
 	}
 }
 

@@ -103,7 +103,7 @@ async function renew() {
   if (stream) stream.close();
   clearTimeout(again);
   try {
-    const answer = await fetch(location.href, { headers: { Accept: "text/html" }, signal: AbortSignal.timeout(silence) });
+    const answer = await fetch(location.href, { headers: { Accept: "text/html", "Disinto-Renews": "1" }, signal: AbortSignal.timeout(silence) });
     if (answer.redirected && new URL(answer.url).pathname === "/signin") return location.assign(answer.url);
     const fresh = $("#main", new DOMParser().parseFromString(await answer.text(), "text/html"));
     if (!fresh || answer.status >= 500) throw new Error("no page");
