@@ -305,6 +305,18 @@ func TestRetry(t *testing.T) {
 		want  string
 	}{
 		{"in its cool-down", fails(agents.Failed), 3 * time.Minute, nil, "2 failed attempts forgotten, back-off ended"},
+		{
+			"claimed by another host", func(w *simtest.World) {
+				begun := time.Now()
+				w.Forge.Fail(func(_ context.Context, call string) error {
+					if call == "claim" && time.Since(begun) < 90*time.Second {
+						return fmt.Errorf("%w: claimed by dev-elsewhere on another", forge.ErrTaken)
+					}
+					return nil
+				})
+			}, 90 * time.Second, nil,
+			"back-off ended: already taken: claimed by dev-elsewhere on another",
+		},
 		{"gave up", fails(agents.Failed), 25 * time.Minute, nil, "5 failed attempts forgotten, label blocked removed"},
 		{"refused", fails(agents.Refused), 20 * time.Minute, nil, "label needs-human removed"},
 		{

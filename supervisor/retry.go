@@ -96,7 +96,11 @@ func (cm *commands) forgive(report *control.Report, t *target, items []forge.Ref
 
 // reportForgotten reports the history that a retry clears from an item.
 func (cm *commands) reportForgotten(report *control.Report, item forge.Ref, now time.Time) {
-	chain, rests, toll := cm.state.chain(item), cm.state.rests(item, now), cm.state.toll(item)
+	chain, toll := cm.state.chain(item), cm.state.toll(item)
+	why, rests := cm.state.rests(item, now)
+	if why != "" {
+		why = ": " + why
+	}
 	limits := &cm.state.config().Forge
 	failures := 0
 	for _, a := range chain.Attempts {
@@ -112,7 +116,7 @@ func (cm *commands) reportForgotten(report *control.Report, item forge.Ref, now 
 		held  bool
 		words string
 	}{
-		{rests, "back-off ended"},
+		{rests, "back-off ended" + why},
 		{chain.HasRefusal(), "refusal forgotten"},
 		{
 			toll.Rounds > 0 || toll.Reviews >= limits.MaxReviews() || cm.hasRounds(item, chain.Retried),

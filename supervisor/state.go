@@ -367,13 +367,16 @@ func (st *state) idleTimes(now time.Time) []ledger.Free {
 	return st.idle.open(now)
 }
 
-// rests reports whether an issue or pull request cools down, or its merge does.
-func (st *state) rests(item forge.Ref, now time.Time) bool {
+// rests reports whether an issue or pull request cools down, or its merge does, and why; "" if it failed.
+func (st *state) rests(item forge.Ref, now time.Time) (why string, ok bool) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	return slices.ContainsFunc(ledger.Keys(item), func(k threads.Key) bool {
-		return st.ledger.Item(k).CoolDown.After(now)
-	})
+	for _, k := range ledger.Keys(item) {
+		if i := st.ledger.Item(k); i.CoolDown.After(now) {
+			why, ok = cmp.Or(i.CoolWhy, why), true
+		}
+	}
+	return why, ok
 }
 
 // issue returns an issue as the newest scan shows it, and whether the supervisor has written to it since. The issue is

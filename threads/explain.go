@@ -24,7 +24,7 @@ type Explanation struct {
 	Verdict    string           `json:"verdict"` // in one line: it starts, runs, is merged, or the reason it waits
 	Code       Code             `json:"code"`    // of the reason it waits; empty when it does not wait
 	Mend       string           `json:"mend"`    // see Reason.Mend
-	// Position is its place among the waiting items, from 1; 0 when it does not wait.
+	// Position is its place among the waiting items, from 1; 0 when it does not wait, or only a person can end that.
 	Position int `json:"position"`
 	// Name is the agent or thread that was asked about instead of an item; its Kind is then "agent" or "thread".
 	Name string `json:"name,omitempty"`
@@ -207,7 +207,10 @@ func (ex *Explanation) conclude(plan *Plan, d *decision, w *work) {
 	}
 	for i, h := range plan.Holds {
 		if h.Item.Ref == w.Ref && h.Item.Role == w.Item.Role {
-			ex.Verdict, ex.Code, ex.Position = waits(d.inFull(h.Reason))+w.onLadder(), h.Reason.Code, i+1
+			ex.Verdict, ex.Code = waits(d.inFull(h.Reason))+w.onLadder(), h.Reason.Code
+			if ends := ex.Code.Ends(); ends == ByItself || ends == ByScan {
+				ex.Position = i + 1
+			}
 			ex.Mend = h.Reason.MendFor(w.Ref.String())
 			return
 		}

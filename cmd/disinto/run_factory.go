@@ -36,6 +36,7 @@ type factory struct {
 	kind      forgeKind
 	config    atomic.Pointer[threads.Config] // the current one; nil before the first valid one
 	text      string                         // the files' text at the last read; used only by read and changed
+	gone      bool                           // there was no file at the last look; used only by changed
 
 	local     *process.Executor
 	metrics   *metrics.Metrics
@@ -224,7 +225,11 @@ func sameForge(a, b threads.Forge) bool {
 func (f *factory) changed() bool {
 	secrets, _ := readSecrets(secretsFile(f.path, f.lookupEnv)) // empty if unreadable, as in readConfig
 	text, err := configText(f.path, withSecrets(secrets, f.lookupEnv))
-	return (err == nil || text != "") && bothTexts(text, secrets) != f.text
+	gone := f.gone
+	if f.gone = err != nil && text == ""; f.gone && !gone { // an editor may be replacing it
+		return false
+	}
+	return bothTexts(text, secrets) != f.text
 }
 
 // secrets returns the values to redact in log excerpts that become comments on the forge.

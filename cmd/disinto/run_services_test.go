@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"codeberg.org/johba/disinto/agents/process"
 	"codeberg.org/johba/disinto/supervisor"
 	"codeberg.org/johba/disinto/supervisor/control"
 )
@@ -337,12 +338,21 @@ cwd = "`+closed+`"
 	if os.Geteuid() != 0 {
 		stranger = "e: cannot run it as nobody: "
 	}
+	restored := findSandbox
+	defer func() { findSandbox = restored }()
+	const shared = "a: it shares the account of dev-qwen, which could end it"
+	findSandbox = func() (process.Support, error) { return process.Support{Complete: true}, nil }
+	args := []string{"check", "--offline", "--config", path}
+	if got := disinto(t.Context(), os.Environ(), args...); strings.Contains(got.stdout, shared) {
+		t.Errorf("with a complete sandbox: got %s", got.stdout)
+	}
+	findSandbox = func() (process.Support, error) { return process.Support{}, errors.New("none") }
 	got := disinto(t.Context(), os.Environ(), "check", "--offline", "--config", path)
 	for _, want := range []string{
 		"b: cannot find no-such-server: ", "b: cannot find no-such-preparation: ",
 		"b: port 8080 is also the port of service a",
 		`c: cannot run it as no-such-account: no account "no-such-account" on this system`,
-		"a: it shares the account of dev-qwen, which could end it",
+		shared,
 		"d: cannot run " + text + ": " + text + " is neither a program nor a script that begins with #!",
 		"f: cannot run " + plain + ": not executable; chmod +x " + plain,
 		"a: its grace of 30s is longer than stop_grace: a stop of disinto does not wait so long",

@@ -126,10 +126,21 @@ func newForgejo(o forgeOptions) (supervisor.Forge, error) {
 		URL: o.config.Forge.URL, Token: o.config.Forge.Token.Reveal(), Repos: o.config.Forge.Repos,
 		Ours:          func(login string) bool { return hasAgent(o.current(), login) },
 		Bots:          func(login string) bool { return hasBot(o.current(), login) },
+		Labels:        func() []string { return roleLabels(o.current()) },
 		Moves:         func() bool { return o.current().Fleet.Hub },
 		LacksLFS:      func() bool { return lacksLFS(o.current(), os.Environ()) },
 		RequireMerged: o.config.Forge.RequireMerged, Claims: claims, Observe: o.observe,
 	})
+}
+
+// roleLabels returns the labels that roles ask for.
+func roleLabels(c *threads.Config) (names []string) {
+	for i := range c.Roles {
+		if l := c.Roles[i].Label; l != "" {
+			names = append(names, l)
+		}
+	}
+	return names
 }
 
 // hasAgent and hasBot ignore the case of logins, as the forge does. Otherwise an agent whose login has another case in

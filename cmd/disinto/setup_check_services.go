@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/process"
 	"codeberg.org/johba/disinto/supervisor"
 	"codeberg.org/johba/disinto/supervisor/control"
@@ -66,9 +67,16 @@ func (k *checker) services() {
 	}
 }
 
-// exposed returns a note if agents share a service's account and so could end it; empty if they do not.
+// exposed returns a note if agents outside a complete sandbox share a service's account and so could end it; empty if
+// they do not.
 func exposed(c *threads.Config, s *threads.Service) string {
+	found, err := findSandbox()
+	off := rolesWith(localPart(c), agents.SandboxOff)
 	for i := range c.Agents {
+		inOff := func(role string) bool { return slices.Contains(off, role) }
+		if err == nil && found.Complete && !slices.ContainsFunc(c.Agents[i].Roles, inOff) {
+			continue // the sandbox restricts signals
+		}
 		user := c.Agents[i].User
 		if user == "" {
 			user = c.Factory.User

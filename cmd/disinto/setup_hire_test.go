@@ -318,6 +318,27 @@ func TestSecretsFile(t *testing.T) {
 	if !f.changed() {
 		t.Error("changed() = false after the mode was fixed")
 	}
+	if _, _, err := f.read(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(config); err != nil {
+		t.Fatal(err)
+	}
+	if f.changed() {
+		t.Error("changed() = true at the first look after the file was deleted: an editor may be replacing it")
+	}
+	if !f.changed() {
+		t.Error("changed() = false after the file was deleted")
+	}
+	if _, _, err := f.read(); err == nil || f.changed() {
+		t.Errorf("after a read without the file: got %v, changed again", err)
+	}
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if !f.changed() {
+		t.Error("changed() = false after the file came back")
+	}
 	elsewhere := filepath.Join(t.TempDir(), "s")
 	c = testCLI([]string{"DISINTO_SECRETS=" + elsewhere, "FORGE_TOKEN=env"})
 	if got, _, err := readConfig(config, c.lookup); err != nil || got.Forge.Token != "env" {

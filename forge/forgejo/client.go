@@ -36,6 +36,9 @@ type Options struct {
 	// accounts are people. The client calls them whenever it needs the answer, so they can follow a changed
 	// configuration; they must be quick and must not call the Client. nil reports false for every login.
 	Ours, Bots func(login string) bool
+	// Labels returns the labels of roles. An item can have so many that only these and our own are read. The client calls
+	// it at each request. nil means none.
+	Labels func() []string
 	// Moves reports whether this factory moves issues that are assigned to Bots; if so, the blockers of those issues
 	// are read too, at a cost of one request for each. The client calls it whenever it needs the answer. nil means
 	// false.
@@ -95,7 +98,7 @@ func New(o Options) (*Client, error) {
 		singles: map[forge.Ref]single{}, labels: map[string]labels{}, claims: map[forge.Ref]claim{},
 		sighted: map[forge.Ref]sighting{}, seen: map[forge.Ref]sighting{}, holders: map[forge.Ref]heldClaim{},
 	}
-	c.token, c.observe = o.Token, o.Observe
+	c.token, c.observe, c.connection.labels = o.Token, o.Observe, o.Labels
 	names := slices.Clone(o.Repos)
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {

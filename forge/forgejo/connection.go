@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"code.gitea.io/sdk/gitea"
+
+	"codeberg.org/johba/disinto/forge"
 )
 
 // connection makes requests to one forge with one account: through the SDK where it has a method for the request, and
@@ -16,9 +18,10 @@ type connection struct {
 	token          string
 	user, password string // sign in where token is empty; both empty: nobody signs in
 	http           *http.Client
-	limit          time.Duration // of one request, with its redirects and the reading of its answer
-	longest        int64         // bytes of an answer: maxRaw, or less in a test
-	whole          bool          // answers are not cut: a session reads and writes whole texts
+	limit          time.Duration   // of one request, with its redirects and the reading of its answer
+	longest        int64           // bytes of an answer: maxRaw, or less in a test
+	whole          bool            // answers are not cut: a session reads and writes whole texts
+	labels         func() []string // labels of roles; nil: none
 	observe        func(route string, status int, took time.Duration)
 	requests       *atomic.Int64
 	misread        *misread
@@ -44,6 +47,17 @@ func (c *connection) as(token string) *connection {
 	other := *c
 	other.token, other.user, other.password = token, "", ""
 	return &other
+}
+
+// needed returns the labels that are read however many an item has.
+func (c *connection) needed() (names []string) {
+	for _, l := range forge.RequiredLabels() {
+		names = append(names, l.Name)
+	}
+	if c.labels != nil {
+		names = append(names, c.labels()...)
+	}
+	return names
 }
 
 // begin returns the exchange of the next request.

@@ -152,7 +152,7 @@ func (x *exchange) read(resp *http.Response) (answer []byte, err error) {
 		x.refusal = refusalOf(resp, answer)
 		return nil, nil
 	case !x.whole:
-		answer, x.dropped, err = cutAnswer(resp.Body, x.longest)
+		answer, x.dropped, err = cutAnswer(resp.Body, x.longest, x.c.needed())
 		return answer, err
 	}
 	answer, err = io.ReadAll(io.LimitReader(resp.Body, x.longest+1))

@@ -18,7 +18,7 @@ import (
 // requested again in smaller pages.
 //
 // Nor does it limit the labels of an item: with 300 of them, an issue once became null in every list. So of a label
-// only the id and the name are kept, and of an item's labels the first mostLabels and those in forge.RequiredLabels.
+// only the id and the name are kept, and of an item's labels the first mostLabels and those that are needed.
 // Who adds labels until another one is not read could remove that one as well.
 const (
 	maxRaw    = 64 << 20  // bytes of an answer as sent
@@ -30,9 +30,9 @@ const (
 	maxAll    = 300_000   // values in one answer
 	maxList   = 20_000    // entries of one answer
 
-	mostLabels   = 250 // labels of one item
-	mostRequired = 50  // more labels of one item, if we need them: two labels can have the same name
-	maxName      = 200 // bytes of a label's name, as JSON encodes it: a form of the forge allows 50 characters
+	mostLabels = 250 // labels of one item
+	mostNeeded = 50  // more labels of one item, if they are needed: two labels can have the same name
+	maxName    = 200 // bytes of a label's name, as JSON encodes it: a form of the forge allows 50 characters
 )
 
 // cutMark ends a text that was cut. A person who writes it in an issue holds up only that issue.
@@ -59,19 +59,21 @@ type cutter struct {
 	escape  int  // bytes that are left of the current escape sequence
 	cutting bool // the rest of the current text is dropped
 
-	key    int  // offset of the last text outside of labels, or of the last key in a label
-	named  bool // the last bytes were the key "labels"
-	labels int  // depth of the current list of labels; 0 outside one
-	count  int  // labels kept of it
-	label  int  // offset of the current label
-	member int  // offset of the current member of a label, with the comma before it
-	skip   bool // the current member is dropped
+	key    int      // offset of the last text outside of labels, or of the last key in a label
+	named  bool     // the last bytes were the key "labels"
+	labels int      // depth of the current list of labels; 0 outside one
+	count  int      // labels kept of it
+	label  int      // offset of the current label
+	member int      // offset of the current member of a label, with the comma before it
+	skip   bool     // the current member is dropped
+	needed []string // labels that are kept first
 }
 
 // cutAnswer reads an answer of at most limit bytes, and returns it cut, with the number of entries that were dropped.
-func cutAnswer(in io.Reader, limit int64) (kept []byte, dropped int, err error) {
+// Of too many labels it keeps the needed ones.
+func cutAnswer(in io.Reader, limit int64, needed []string) (kept []byte, dropped int, err error) {
 	raw := &io.LimitedReader{R: in, N: limit + 1}
-	r, c := bufio.NewReaderSize(raw, 64<<10), &cutter{text: -1}
+	r, c := bufio.NewReaderSize(raw, 64<<10), &cutter{text: -1, needed: needed}
 	for {
 		c.plain(r)
 		b, err := r.ReadByte()
@@ -238,10 +240,10 @@ func (c *cutter) endLabel() {
 	}
 	c.label = min(c.label, c.kept.Len()) // of an answer that is no JSON
 	text, most := c.kept.Bytes()[c.label:], mostLabels
-	if c.count >= mostLabels && slices.ContainsFunc(forge.RequiredLabels(), func(l forge.Label) bool {
-		return bytes.Contains(text, []byte(`"name":"`+l.Name+`"`))
+	if c.count >= mostLabels && slices.ContainsFunc(c.needed, func(name string) bool {
+		return bytes.Contains(text, []byte(`"name":"`+name+`"`))
 	}) {
-		most += mostRequired
+		most += mostNeeded
 	}
 	if c.count++; c.count > most {
 		c.count--

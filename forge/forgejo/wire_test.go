@@ -40,7 +40,7 @@ func TestCutAnswer(t *testing.T) {
 		{"many values", `[[` + strings.Repeat("{},", maxValues+1) + `{}],7]`, `[null,7]`, 1},
 	}
 	for _, tt := range tests {
-		got, dropped, err := cutAnswer(strings.NewReader(tt.text), maxRaw)
+		got, dropped, err := cutAnswer(strings.NewReader(tt.text), maxRaw, []string{"backlog"})
 		if err != nil || string(got) != tt.want || dropped != tt.dropped {
 			t.Errorf("%s: got %.80s... (%d bytes), %d dropped, %v", tt.name, got, len(got), dropped, err)
 		}
@@ -52,7 +52,7 @@ func TestCutAnswer(t *testing.T) {
 		"bytes":   `"` + strings.Repeat("x", 1<<20) + `"`,
 		"entries": "[" + strings.Repeat("1,", maxList+1) + "1]",
 	} {
-		if _, _, err := cutAnswer(strings.NewReader(text), 1<<20); err != errTooLong {
+		if _, _, err := cutAnswer(strings.NewReader(text), 1<<20, nil); err != errTooLong {
 			t.Errorf("too many %s: %v", name, err)
 		}
 	}
@@ -66,7 +66,7 @@ func FuzzCutAnswer(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		got, dropped, err := cutAnswer(strings.NewReader(text), maxRaw)
+		got, dropped, err := cutAnswer(strings.NewReader(text), maxRaw, nil)
 		if err != nil || len(text) >= maxText || dropped > 0 {
 			return
 		}

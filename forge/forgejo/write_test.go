@@ -64,12 +64,17 @@ func TestEndlessLabels(t *testing.T) {
 		}
 		_, _, err := w.as(w.owner).AddIssueLabels(owner, name, n, gitea.IssueLabelsOption{Labels: ids})
 		w.must(err)
-		c := w.client()
+		asks := []string{"zeta"}
+		zeta, _, err := w.as(w.owner).CreateLabel(owner, name, gitea.CreateLabelOption{Name: asks[0], Color: "#ffffff"})
+		w.must(err)
+		_, _, err = w.as(w.owner).AddIssueLabels(owner, name, n, gitea.IssueLabelsOption{Labels: []int64{zeta.ID}})
+		w.must(err)
+		c := w.client(func(o *Options) { o.Labels = func() []string { return asks } })
 		w.must(c.Prepare(w.Context()))
 		facts := w.scan(c)
 		is := facts.Issue(w.ref(n))
-		if is == nil || !is.Has("backlog") || !is.Has("priority") {
-			w.Fatalf("got %+v, want it with the labels backlog and priority", is)
+		if is == nil || !is.Has("backlog") || !is.Has("priority") || !is.Has("zeta") {
+			w.Fatalf("got %+v, want it with the labels backlog, priority and zeta", is)
 		}
 		asked := w.requests(c, func() {
 			w.must(c.Label(w.Context(), w.ref(n), []string{"blocked", "stolen"}, []string{"priority"}))

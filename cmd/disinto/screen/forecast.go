@@ -82,6 +82,9 @@ func (v View) starts(rows [][]cell, shown []control.QueueDocument, f *control.Fo
 		if e := f.Find(q.Repo, q.Number); e != nil {
 			words = e.Start.Words(v.Now)
 		}
+		if ends := q.Code.Ends(); words == "now" && (ends == threads.ByPerson || ends == threads.ByChoice) {
+			words = "-" // the journal has no time that people take
+		}
 		add(i+1, cell{words, plain})
 	}
 }

@@ -78,3 +78,20 @@ func TestStatusForecast(t *testing.T) {
 	}
 	golden(t, "testdata/status-forecast.txt", View{Now: noon, Width: 80, repo: "o/r"}.Status(d))
 }
+
+// An item that waits for a person does not start now, even if the runs begin with it.
+func TestStarts(t *testing.T) {
+	var queue []control.QueueDocument
+	f := &control.Forecast{}
+	for i, code := range []threads.Code{threads.NoSlot, threads.SkipLabel} {
+		n := int64(i + 1)
+		queue = append(queue, control.QueueDocument{Repo: "o/r", Number: n, Code: code})
+		band := control.Band{Low: noon, Middle: noon, High: noon}
+		f.Items = append(f.Items, control.Expected{Repo: "o/r", Number: n, Start: band})
+	}
+	rows := [][]cell{row(plain, "a", "b"), row(plain, "a", "b"), row(plain, "a", "b")}
+	View{Now: noon}.starts(rows, queue, f)
+	if rows[1][2].text != "now" || rows[2][2].text != "-" {
+		t.Errorf("got starts %q and %q, want now and -", rows[1][2].text, rows[2][2].text)
+	}
+}

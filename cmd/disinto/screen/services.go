@@ -9,7 +9,7 @@ import (
 
 // services shows each service on a line, with its last output line or the reason why it is not ready.
 func (v View) services(p *page, d *control.Document) {
-	rows := [][]cell{row(faint, "SERVICE", "STATE", "FOR", "PID", "RESTARTS", "SAYS")}
+	rows := [][]cell{row(faint, "SERVICE", v.stateWord(), v.forWords(), "PID", "RESTARTS", "SAYS")}
 	for i := range d.Services {
 		x := &d.Services[i]
 		since := control.Age(v.Now.Sub(x.Since))
@@ -30,6 +30,14 @@ func (v View) services(p *page, d *control.Document) {
 		rows = append(rows, line)
 	}
 	p.headed(5, rows)
+}
+
+// stateWord heads the column of states.
+func (v View) stateWord() string {
+	if v.Lost {
+		return "WAS"
+	}
+	return "STATE"
 }
 
 // statusText returns the reason why a service is not ready, or else its last output line. It starts with a note if the

@@ -88,11 +88,12 @@ func (v View) head(p *page, d *control.Document) {
 		}
 	}
 	each, _ := listed(d)
-	up := ""
+	up, had := "", " had"
 	if !v.Lost {
+		had = ":"
 		up = fmt.Sprintf(", up %s, pid %d", control.Age(v.Now.Sub(d.StartedAt)), d.PID)
 	}
-	p.line(fmt.Sprintf("disinto %s%s: %s, %d of %s free, %s", d.Version, up,
+	p.line(fmt.Sprintf("disinto %s%s%s %s, %d of %s free, %s", d.Version, up, had,
 		running(len(d.Sessions)), free, control.Count(slots, "slot"),
 		numbered(len(each)+len(needingPerson(d)), "item waits", "items wait")), bold)
 }
@@ -148,7 +149,7 @@ func config(c control.ConfigDocument) []cell {
 
 // threads shows every slot of every thread, with one line for each session in it.
 func (v View) threads(p *page, d *control.Document) {
-	rows := [][]cell{row(faint, "THREAD", "SLOT", "AGENT", "WORK", "FOR", "TITLE")}
+	rows := [][]cell{row(faint, "THREAD", "SLOT", "AGENT", "WORK", v.forWords(), "TITLE")}
 	for _, t := range d.Threads {
 		first := len(rows)
 		for _, slot := range t.Slots {
@@ -161,6 +162,14 @@ func (v View) threads(p *page, d *control.Document) {
 	p.headed(5, rows)
 }
 
+// forWords heads the column of how long something runs. What the last state shows may not run any more.
+func (v View) forWords() string {
+	if v.Lost {
+		return "HAD RUN"
+	}
+	return "FOR"
+}
+
 func (v View) slot(d *control.Document, t control.ThreadDocument, slot control.SlotDocument) [][]cell {
 	var rows [][]cell
 	index := fmt.Sprint(slot.Index)
@@ -170,7 +179,9 @@ func (v View) slot(d *control.Document, t control.ThreadDocument, slot control.S
 		}
 		line := row(plain, "", index, s.Agent, v.work(s.Kind, s.Repo, s.Number), v.duration(s),
 			attempt(s.Attempt)+elsewhere(s.Place)+s.Title)
-		line[2].style = good
+		if !v.Lost {
+			line[2].style = good
+		}
 		rows = append(rows, line)
 		index = ""
 	}

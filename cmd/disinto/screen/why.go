@@ -160,10 +160,10 @@ func (v View) steps(p *page, steps []threads.Step) {
 	rows := make([][]cell, 0, len(steps))
 	for _, s := range steps {
 		if s.OK {
-			rows = append(rows, row(faint, "  yes", s.Rule, ""))
+			rows = append(rows, row(faint, "  ok", s.Rule, ""))
 			continue
 		}
-		rows = append(rows, []cell{{"  no", wrong}, {s.Rule, plain}, {v.short(s.Why), wrong}})
+		rows = append(rows, []cell{{"  not ok", wrong}, {s.Rule, plain}, {v.short(s.Why), wrong}})
 	}
 	if len(rows) > 0 {
 		p.table(-1, rows)
