@@ -27,6 +27,7 @@ case "$*" in
 *generate-access-token*) echo token ;;
 esac
 case "$*" in *curl*--config*) cat >/dev/null ;; esac
+case "$*" in "compose build"*) exit "${BUILD:-0}" ;; esac
 `
 
 // setupTest is a run of docker/setup.sh.
@@ -288,5 +289,9 @@ func TestSetupRefuses(t *testing.T) {
 	tt := setupTest{env: key, environ: []string{"FORGE_PORT=" + port, "PUBLISHED=127.0.0.1:" + port}}
 	if code, got := startSetup(t, &tt); code != 0 {
 		t.Errorf("its own Forgejo has the port: got exit code %d: %s", code, got["output"])
+	}
+	tt = setupTest{env: key, environ: []string{"BUILD=1"}}
+	if code, got := startSetup(t, &tt); code != 1 || !strings.Contains(got["output"], "run this again with the password") {
+		t.Errorf("an image that does not build: got exit code %d: %s", code, got["output"])
 	}
 }
