@@ -284,8 +284,8 @@ func (r *rogue) talks() error {
 // floods files a long issue, and writes a long comment on the first issue of prey.
 func (r *rogue) floods() error {
 	text := strings.Repeat("evil ", 20_000)
-	labels := r.labels("backlog")
-	if err := r.call("POST", "/issues", map[string]any{"title": "evil", "body": text, "labels": labels}); err != nil {
+	form := map[string]any{"title": unique("evil"), "body": text, "labels": r.labels("backlog")} // else a duplicate
+	if err := r.call("POST", "/issues", form); err != nil {
 		return err
 	}
 	if prey := r.prey(); len(prey) > 0 {
