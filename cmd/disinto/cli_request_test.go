@@ -155,4 +155,15 @@ func TestStartRole(t *testing.T) {
 	if got.code != exitDone || !strings.Contains(got.stdout, "gardener is on it") {
 		t.Errorf("got exit code %d, stdout %q, stderr %q", got.code, got.stdout, got.stderr)
 	}
+	nobody := serveSocket(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/start" {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		w.WriteHeader(http.StatusBadRequest)
+	}))
+	got = disinto(t.Context(), nil, "start", "nothing", "--state", nobody)
+	if got.code != exitUsage || !strings.Contains(got.stderr, "no service or scheduled role has that name") {
+		t.Errorf("a name of nothing: got exit code %d, stderr %q", got.code, got.stderr)
+	}
 }
