@@ -111,12 +111,20 @@ func (st *state) employsLocked(c threads.Crew) bool {
 // alarmLog logs each alarm once, and its end. The zero value has logged none. One goroutine uses it.
 type alarmLog struct{ standing map[string]string }
 
-// news returns the log lines of a new list of alarms, and of agents that start nothing until a person acts.
-func (a *alarmLog) news(list []control.AlarmDocument, held []control.AgentDocument) (lines []notice) {
-	for i := range held {
-		if x := &held[i]; x.State == control.AgentHeld && x.NeedsPerson {
+// news returns the log lines of a new status: its alarms, and what else starts nothing now, agents that wait for a
+// person and parked threads.
+func (a *alarmLog) news(d *control.Document) (lines []notice) {
+	list := slices.Clone(d.Alarms)
+	for i := range d.Agents {
+		if x := &d.Agents[i]; x.State == control.AgentHeld && x.NeedsPerson {
 			words := x.Name + " can start nothing: " + strings.TrimPrefix(x.Why, x.Name+" ")
 			list = append(list, control.AlarmDocument{Code: threads.AgentHeld, About: x.Name, Words: words})
+		}
+	}
+	for i := range d.Threads {
+		if t := &d.Threads[i]; !t.ParkedUntil.IsZero() {
+			words := "thread " + t.Name + " is parked until " + t.ParkedUntil.Format(time.RFC3339) + ": " + t.ParkedWhy
+			list = append(list, control.AlarmDocument{Code: threads.ThreadPark, About: t.Name, Words: words})
 		}
 	}
 	now := make(map[string]string, len(list))

@@ -176,7 +176,8 @@ func (st *state) choreDone(c *chore, row action, err error) notice {
 	c.working = false
 	if err == nil {
 		delete(st.chores, c.choreKey)
-		return notice{words: c.tag + " " + cmp.Or(c.said, row.done)}
+		person := c.action == threads.ActBlocked || c.action == threads.ActNeedsHuman
+		return notice{warn: person, words: c.tag + " " + cmp.Or(c.said, row.done)}
 	}
 	c.retryAt = time.Now().Add(c.rest(err))
 	_, refusal := errors.AsType[*forge.Refusal](err) // the journal has it, with its own time

@@ -333,8 +333,8 @@ func ending(stateDir string, x *session, e *ledger.End) notice {
 	if e.Result.Fails() && !e.NeverRan {
 		words += " (" + logPath(stateDir, x.Agent, x.RunID) + ")"
 	}
-	bad := e.Result.Fails() || e.Result == agents.TokenRejected || e.Result == agents.NoPlace
-	return notice{bad: bad, words: words}
+	// One failed attempt needs nobody: the next one follows, and an agent that fails again and again is an alarm.
+	return notice{warn: e.Result == agents.TokenRejected || e.Result == agents.NoPlace, words: words}
 }
 
 // inSession runs a session's goroutine. After a panic the session counts as failed, and its claim, slot and agent are

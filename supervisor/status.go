@@ -87,7 +87,7 @@ func (s *Supervisor) keepStatusFile() (last func()) {
 // encoded, it writes only the problems, which include that failure.
 func (s *Supervisor) writeStatus(file *control.StatusFile, logged *alarmLog) {
 	d := s.Document()
-	s.logNotices(logged.news(d.Alarms, d.Agents)...)
+	s.logNotices(logged.news(d)...)
 	if s.Notify != nil {
 		s.safely("telling people", func() { s.Notify.RecordStatus(d) })
 	}

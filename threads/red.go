@@ -42,6 +42,13 @@ func (v *view) redBranch(p *forge.Pull, kind agents.Kind) (why *Reason, behind b
 	return why, behind
 }
 
+// mayRepair reports whether an issue may start although too many pull requests wait for a review: while a branch is
+// red none of them can be merged, and an issue of the first priority may be its repair.
+func (v *view) mayRepair(w *work) bool {
+	red := func(b forge.Branch) bool { return b.CI == forge.CIFailure }
+	return w.Priority == 1 && w.repo != nil && slices.ContainsFunc(w.repo.Branches, red)
+}
+
 // redWords says since when a branch is red, and which checks fail.
 func redWords(b *forge.Branch) string {
 	switch b.CI {

@@ -482,7 +482,7 @@ func chainBusy(v *view, w *work) *Reason {
 
 func unreviewed(v *view, w *work) *Reason {
 	n, limit := v.waiting[w.Ref.Repo], v.Config.Forge.MaxUnreviewed
-	if n >= limit {
+	if n >= limit && !v.mayRepair(w) {
 		return &Reason{Code: Unreviewed, Count: n, Limit: limit}
 	}
 	return nil

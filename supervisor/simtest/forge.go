@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -119,10 +120,13 @@ func (f *Forge) moveLocked(by forge.Ref) {
 
 // checkedLocked fills in the checks of a pull request and of main.
 func (f *Forge) checkedLocked(p *forge.Pull) {
-	if p.CI = forge.CISuccess; f.reds[p.MergeBase] {
+	if p.CI = forge.CISuccess; f.reds[p.MergeBase] && !isRevert(p) {
 		p.CI, p.Red, p.RedBefore = forge.CIFailure, f.checks, f.checks
 	}
 }
+
+// isRevert reports whether a pull request takes back what made main red.
+func isRevert(p *forge.Pull) bool { return strings.HasPrefix(p.Title, "Revert ") }
 
 func (f *Forge) branchesLocked() []forge.Branch {
 	main := forge.Branch{Name: "main", SHA: f.tipLocked(), CI: forge.CISuccess}

@@ -112,8 +112,10 @@ func TestNightOfAFailingAgent(t *testing.T) {
 		if got := box.with("dev-coder"); len(got) != 1 || !strings.Contains(got[0], "npm: not found") {
 			t.Errorf("got messages %q about dev-coder, want one with its last words", got)
 		}
-		if !strings.Contains(w.Log.String(), "[WARN]  dev-coder is held") {
-			t.Errorf("want a warning about dev-coder in the log:\n%s", w.Log.String())
+		for _, want := range []string{"[WARN]  dev-coder is held", "[INFO]  [dev-coder #1] implementation failed"} {
+			if !strings.Contains(w.Log.String(), want) {
+				t.Errorf("want %q in the log:\n%s", want, w.Log.String())
+			}
 		}
 		broken = false
 		w.Forge.Issue("one more")
@@ -127,9 +129,19 @@ func TestNightOfAFailingAgent(t *testing.T) {
 // A red main is one cause: nothing is reworked for it, merges wait, one message names the merge that did it, and after
 // the repair everything goes on by itself.
 func TestNightOfARedMain(t *testing.T) {
+	t.Run("a person repairs it", func(t *testing.T) {
+		nightOfARedMain(t, func(w *World, _ string) { w.Forge.Repair() })
+	})
+	t.Run("an agent reverts the merge", func(t *testing.T) {
+		nightOfARedMain(t, func(w *World, by string) {
+			w.Forge.Edit(w.Forge.Issue("Revert "+by), func(is *forge.Issue) { is.Labels = with(is.Labels, "priority/1") })
+		})
+	})
+}
+
+func nightOfARedMain(t *testing.T, repair func(w *World, by string)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
-		w.Config.Forge.MaxUnreviewed = 6
 		box, tell := w.told()
 		for range 12 {
 			w.Forge.Issue("work")
@@ -163,8 +175,8 @@ func TestNightOfARedMain(t *testing.T) {
 		if got := box.with("main is red"); len(got) != 1 {
 			t.Errorf("got messages %q, want one", got)
 		}
-		w.Forge.Repair()
-		w.Until(8*time.Hour, "all 12 are merged", w.Forge.Done)
+		repair(w, forge.Ref(by).Short())
+		w.Until(8*time.Hour, "all are merged", w.Forge.Done)
 		for _, r := range w.Exec.Runs() {
 			if r.Job.Kind == agents.KindRework {
 				t.Errorf("#%d was reworked", r.Job.Number)

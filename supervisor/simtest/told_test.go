@@ -88,6 +88,11 @@ func TestNoRoom(t *testing.T) {
 			t.Errorf("claims left: %v", left)
 		}
 		w.Until(time.Hour, "merged", w.Forge.Done)
+		for _, want := range []string{"[WARN]  thread llama is parked until ", "[INFO]  over: parked llama"} {
+			if !strings.Contains(w.Log.String(), want) {
+				t.Errorf("want %q in the log:\n%s", want, w.Log.String())
+			}
+		}
 		runs := w.Exec.RunsOf(agents.KindIssue, 1)
 		if len(runs) != 1 || variable(runs[0].Job, "DISINTO_ATTEMPT") != "1" || runs[0].Begin.Sub(began) > 32*time.Minute {
 			t.Errorf("with room again: got sessions %+v, want one at attempt 1 within 32m", runs)

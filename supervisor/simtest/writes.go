@@ -131,6 +131,9 @@ func (c *client) Merge(ctx context.Context, ref forge.Ref, headSHA, base string)
 			return &forge.Refusal{Cause: forge.RefusedOutdated, Words: "The head branch is behind the base branch"}
 		}
 		c.f.moveLocked(ref)
+		if isRevert(p) {
+			delete(c.f.reds, c.f.tipLocked())
+		}
 		p.Merged, p.Closed, p.Ended, p.Updated = true, true, time.Now(), time.Now()
 		for _, ref := range p.Closes {
 			if is := c.f.issues[ref.Number]; is != nil {
