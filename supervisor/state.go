@@ -367,10 +367,14 @@ func (st *state) idleTimes(now time.Time) []ledger.Free {
 	return st.idle.open(now)
 }
 
-// rests reports whether an issue or pull request cools down, or its merge does, and why; "" if it failed.
+// rests reports whether an issue or pull request, its merge or the setup of its repository cools down, and why; "" if
+// it failed.
 func (st *state) rests(item forge.Ref, now time.Time) (why string, ok bool) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
+	if r := st.ledger.Repo(item.Repo); r.SetupUntil.After(now) {
+		why, ok = r.SetupWhy, true
+	}
 	for _, k := range ledger.Keys(item) {
 		if i := st.ledger.Item(k); i.CoolDown.After(now) {
 			why, ok = cmp.Or(i.CoolWhy, why), true

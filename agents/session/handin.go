@@ -97,11 +97,7 @@ func (r *run) publish(ctx context.Context, branch, since, message string) (left 
 	if left, err = r.verify(ctx, since, message, left); err != nil {
 		return nil, err
 	}
-	n, err := t.commits(ctx, since, "HEAD")
-	if err != nil {
-		return nil, err
-	}
-	r.logf("pushing %s, %d commits more than %s", branch, n, strings.TrimPrefix(since, "refs/remotes/"))
+	r.logf("pushing %s, %d commits more than %s", branch, r.ahead, strings.TrimPrefix(since, "refs/remotes/"))
 	if err := r.pushBranch(ctx, branch, since, message); err != nil {
 		return left, err
 	}
@@ -131,8 +127,8 @@ func (r *run) commitAll(ctx context.Context, since, message string) (left []left
 	if err != nil {
 		return nil, err
 	}
-	n, err := r.tree.commits(ctx, since, "HEAD")
-	if err == nil && (n == 0 || r.changesNothing(ctx, since)) {
+	r.ahead, err = r.tree.commits(ctx, since, "HEAD")
+	if err == nil && (r.ahead == 0 || r.changesNothing(ctx, since)) {
 		err = end(agents.NoProgress, "no commits that change anything")
 	}
 	return left, err

@@ -116,6 +116,7 @@ type run struct {
 	onBranch     bool   // the session's branch is checked out
 	took         string // the commit of an earlier session's work with which it began; empty without one
 	since        string // the commit or ref at which the session's branch began
+	ahead        int    // the commits that are about to be pushed
 	steps        []agents.Step
 	into         string // the branch into which the work is merged
 	verifying    verifying
