@@ -9,8 +9,8 @@ const (
 	stopSlack = 2500 * time.Millisecond
 	// defaultGrace is the sessions' grace until a supervisor has reported another.
 	defaultGrace = 7 * time.Second
-	// silence is how long a supervisor may be silent before it gets CONT, and rousing how long after that before it is
-	// killed. An agent with the same account can stop it.
+	// silence is how long a supervisor may be silent before it gets CONT, and rousing how long after that, or again
+	// within a minute, before it is killed. An agent with the same account can stop it.
 	silence, rousing = 30 * time.Second, 10 * time.Second
 	// trialTime is how long a program that was never ready may take, after an upgrade.
 	trialTime = time.Minute
@@ -150,6 +150,7 @@ func (w *watchman) next(now time.Time) (step, time.Time) {
 		}
 		return false
 	}
+	again := !w.stopped.IsZero() && now.Sub(w.stopped) < calm // somebody stops it again and again
 	switch {
 	case w.begun.IsZero() && due(w.ended.Add(w.rest())):
 		return begin, time.Time{}
@@ -159,10 +160,9 @@ func (w *watchman) next(now time.Time) (step, time.Time) {
 	case w.begun.IsZero() || w.killed:
 	case w.trial && due(w.begun.Add(trialTime)):
 		return kill, time.Time{}
+	case w.roused.IsZero() && again && due(w.heard.Add(rousing)):
+		return kill, time.Time{}
 	case w.roused.IsZero() && due(w.heard.Add(silence)):
-		if !w.stopped.IsZero() && now.Sub(w.stopped) < calm { // somebody stops it again and again
-			return kill, time.Time{}
-		}
 		return rouse, time.Time{}
 	case !w.roused.IsZero() && due(w.roused.Add(rousing)):
 		return kill, time.Time{}

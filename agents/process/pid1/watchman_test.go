@@ -93,7 +93,7 @@ func TestWatchman(t *testing.T) {
 			w.isRoused(at(31))
 			w.got(at(32))
 			return w
-		}, 62, kill, 0},
+		}, 42, kill, 0},
 		{"silent again, long after CONT", func() *watchman {
 			w := readySince()
 			w.isRoused(at(31))
