@@ -92,7 +92,7 @@ func TestRecordGreen(t *testing.T) {
 	}
 	got := (View{}).Record(d)
 	for _, want := range []string{
-		`AGENT +MERGED +AT ONCE +GREEN +ROUNDS`, `dev-qwen +1 +0 of 1 +3 of 4 +1.0`, `dev-old +0 +- +- +-`,
+		`AGENT +MERGED +FIRST PASS +GREEN +ROUNDS`, `dev-qwen +1 +0 of 1 +3 of 4 +1.0`, `dev-old +0 +- +- +-`,
 	} {
 		if !regexp.MustCompile(want).MatchString(got) {
 			t.Errorf("got no %q in\n%s", want, got)
