@@ -14,8 +14,7 @@ import (
 
 // alarms returns what a person must know of, however many sessions and items it holds.
 func (s *Supervisor) alarms(now time.Time) []control.AlarmDocument {
-	list := append(s.ownAlarms(now), s.state.failingCrews(now)...)
-	return append(list, s.state.redBranches()...)
+	return slices.Concat(s.ownAlarms(now), s.state.failingCrews(now), s.state.failingRuns(), s.state.redBranches())
 }
 
 // ownAlarms are about the supervisor itself: its token, its web hooks and its disk.
@@ -53,6 +52,25 @@ func (st *state) rejected() bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	return st.read.rejected
+}
+
+// failingRuns returns the scheduled work that has failed many times in a row.
+func (st *state) failingRuns() (list []control.AlarmDocument) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for key, it := range st.ledger.Items {
+		if it.Runs.Failed < threads.RunsFailing || !st.employsLocked(threads.Crew{Role: key.Role}) {
+			continue
+		}
+		about := key.Role + " on " + key.Ref.Repo
+		list = append(list, control.AlarmDocument{
+			Code: threads.AgentFailing, About: about, Since: it.Runs.Since,
+			Words: fmt.Sprintf("%s failed %d times in a row, last: %s: see disinto logs %s; disinto start %s --repo %s tries "+
+				"it now", about, it.Runs.Failed, it.Runs.Words, it.Runs.Agent, key.Role, key.Ref.Repo),
+		})
+	}
+	slices.SortFunc(list, func(a, b control.AlarmDocument) int { return strings.Compare(a.About, b.About) })
+	return list
 }
 
 // redBranches returns the branches whose newest commit has failing checks.

@@ -293,13 +293,14 @@ type Attempt struct {
 // ItemHistory remembers one piece of work.
 type ItemHistory struct {
 	// CoolDown holds the item until a time for a reason that burnt no attempt, such as a lost claim.
-	CoolDown   time.Time `json:"cool_down,omitzero"`
-	CoolWhy    string    `json:"cool_why,omitempty"`    // the reason in words; see Rest
-	LastRun    time.Time `json:"last_run,omitzero"`     // when scheduled work last finished, whatever the outcome
-	Asked      time.Time `json:"asked,omitzero"`        // when a person asked for a run of scheduled work
-	PassedOver int       `json:"passed_over,omitempty"` // how often a slot went to an item behind this one
-	Remarks    int       `json:"remarks,omitempty"`     // sessions in a row that left nothing but comments or labels
-	Downs      int       `json:"downs,omitempty"`       // sessions in a row that found no backend while others did
+	CoolDown   time.Time  `json:"cool_down,omitzero"`
+	CoolWhy    string     `json:"cool_why,omitempty"` // the reason in words; see Rest
+	LastRun    time.Time  `json:"last_run,omitzero"`  // when scheduled work last finished, whatever the outcome
+	Asked      time.Time  `json:"asked,omitzero"`     // when a person asked for a run of scheduled work
+	Runs       FailedRuns `json:"runs,omitzero"`
+	PassedOver int        `json:"passed_over,omitempty"` // how often a slot went to an item behind this one
+	Remarks    int        `json:"remarks,omitempty"`     // sessions in a row that left nothing but comments or labels
+	Downs      int        `json:"downs,omitempty"`       // sessions in a row that found no backend while others did
 	// FailedBy is the agent of its last session, if that failed, at FailedAt.
 	FailedBy string    `json:"failed_by,omitempty"`
 	FailedAt time.Time `json:"failed_at,omitzero"`
@@ -310,6 +311,17 @@ type ItemHistory struct {
 	// before had been: then the item may be at fault.
 	Alone int `json:"alone,omitempty"`
 }
+
+// FailedRuns are the runs of scheduled work that failed since the last one that did not.
+type FailedRuns struct {
+	Failed int       `json:"failed,omitempty"`
+	Since  time.Time `json:"since,omitzero"` // when the first of them ended
+	Agent  string    `json:"agent,omitempty"`
+	Words  string    `json:"words,omitempty"` // the last one's, in one line
+}
+
+// RunsFailing is how many runs of scheduled work in a row fail before a person must know.
+const RunsFailing = 5
 
 // Wanted reports whether a person asked for a run of scheduled work that has not ended since.
 func (h *ItemHistory) Wanted() bool { return h.Asked.After(h.LastRun) }

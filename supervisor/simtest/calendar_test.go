@@ -63,3 +63,47 @@ func TestCalendar(t *testing.T) {
 		w.Check()
 	})
 }
+
+// A role that fails five times in a row needs a person, and rests longer each time.
+func TestFailingRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Config.Agents[1].Roles = append(w.Config.Agents[1].Roles, "sweeper")
+		w.Config.Roles = append(w.Config.Roles, agents.Role{
+			Name: "sweeper", On: agents.OnSchedule, Every: 5 * time.Minute, Priority: 5, Command: []string{"sweep"},
+			Timeout: time.Hour, Stall: time.Hour,
+		})
+		broken := true
+		w.Exec.Script = func(job agents.Job, n int) Script {
+			if s := w.Work(job, n); job.Kind != agents.KindSchedule || !broken {
+				return s
+			}
+			return Script{Outcome: agents.Outcome{Result: agents.Failed, Reason: "no broom"}}
+		}
+		l := w.Start()
+		alarms := func() (all string) {
+			for _, a := range l.Document().Alarms {
+				all += a.Words
+			}
+			return all
+		}
+		time.Sleep(2 * time.Hour)
+		if n, got := len(w.Exec.RunsOf(agents.KindSchedule, 0)), alarms(); n != 4 || got != "" {
+			t.Errorf("after two hours: got %d runs, alarms %q, want 4 and none", n, got)
+		}
+		time.Sleep(time.Hour)
+		const want = "sweeper on johba/harb failed 5 times in a row, last: no broom: see disinto logs "
+		if got := alarms(); !strings.Contains(got, want) {
+			t.Errorf("after the fifth failure: got alarms %q, want %q", got, want)
+		}
+		broken = false
+		answer := httptest.NewRecorder()
+		l.Handler().ServeHTTP(answer, httptest.NewRequest("POST", "/v1/sling", strings.NewReader(`{"ref":"sweeper"}`)))
+		time.Sleep(10 * time.Minute)
+		if got := alarms(); got != "" {
+			t.Errorf("after a good run: got alarms %q, want none", got)
+		}
+		l.Stop()
+		w.Check()
+	})
+}

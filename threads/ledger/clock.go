@@ -31,7 +31,7 @@ func (s *State) TurnBack(newest, now time.Time) {
 		}
 	}
 	for _, it := range s.Items {
-		back(off, &it.CoolDown, &it.LastRun, &it.Asked, &it.FailedAt, &it.Behind)
+		back(off, &it.CoolDown, &it.LastRun, &it.Asked, &it.Runs.Since, &it.FailedAt, &it.Behind)
 	}
 	for run, o := range s.Open {
 		back(off, &o.At, &o.Began)

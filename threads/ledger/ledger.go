@@ -184,7 +184,7 @@ func (s *State) Remembered() []forge.Ref {
 		}
 	}
 	for k, it := range s.Items {
-		if it.PassedOver+it.Remarks+it.Downs+it.Alone > 0 || !it.CoolDown.IsZero() {
+		if k.Ref.Number > 0 && (it.PassedOver+it.Remarks+it.Downs+it.Alone > 0 || !it.CoolDown.IsZero()) {
 			set[k.Ref] = true
 		}
 	}

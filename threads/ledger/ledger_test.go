@@ -3,6 +3,7 @@ package ledger
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -184,6 +185,7 @@ func everything() []Record {
 		{At: noon, Pause: &Pause{Pause: threads.Pause{Thread: "llama"}}},
 		{At: noon, Pause: &Pause{Pause: threads.Pause{Agent: "dev-qwen"}}},
 		{At: noon, Chain: &Chain{Ref{Repo: "o/r", Number: 30}, threads.ChainHistory{Retried: noon}}},
+		swept("s1", 0), sweptEnd("s1", 0),
 		sick("1", 91), sickEnd("1"), sick("2", 92), sickEnd("2"), sick("3", 93), sickEnd("3"), sick("4", 94), sickEnd("4"),
 	}
 }
@@ -198,6 +200,53 @@ func sick(run string, number int64) Record {
 func sickEnd(run string) Record {
 	end := End{Result: agents.Failed, Reason: "exit status 127", LastLine: "npm: not found"}
 	return endRec("sick"+run, time.Minute, end)
+}
+
+// swept and sweptEnd are a run of scheduled work that fails at a time.
+func swept(run string, after time.Duration) Record {
+	r := startRec(run, 0, 1)
+	r.At = noon.Add(after)
+	r.Start.Agent, r.Start.Thread, r.Start.Role, r.Start.Sticky = "dev-sick", "sick", "sweeper", false
+	r.Start.Item, r.Start.Chain = Key{Kind: agents.KindSchedule, Ref: Ref{Repo: "o/r"}, Role: "sweeper"}, Ref{Repo: "o/r"}
+	return r
+}
+
+func sweptEnd(run string, after time.Duration) Record {
+	end := endRec(run, 0, End{Result: agents.Failed, Reason: "exit status 1", LastLine: "no broom"})
+	end.At = noon.Add(after)
+	return end
+}
+
+// Scheduled work that fails rests longer each time in a row, up to a day, until a run succeeds or a person asks for one.
+func TestFailedRuns(t *testing.T) {
+	h := fold()
+	at := time.Duration(0)
+	rests := []time.Duration{10 * time.Minute, 20 * time.Minute, 40 * time.Minute, 80 * time.Minute, 160 * time.Minute}
+	key := threads.Key{Kind: agents.KindSchedule, Ref: forge.Ref{Repo: "o/r"}, Role: "sweeper"}
+	for i, want := range rests {
+		run := fmt.Sprint("r", i)
+		h.Apply(swept(run, at))
+		h.Apply(sweptEnd(run, at))
+		it := h.Item(key)
+		if rest := it.CoolDown.Sub(noon.Add(at)); rest != want || it.Runs.Failed != i+1 || !it.Runs.Since.Equal(noon) {
+			t.Errorf("failure %d: got a rest of %s and %+v, want %s", i+1, rest, it.Runs, want)
+		}
+		at += want
+	}
+	if got := h.Item(key).Runs.Words; got != "exit status 1: no broom" {
+		t.Errorf("got the words %q", got)
+	}
+	h.Apply(Record{At: noon.Add(at), Retry: &Retry{Refs: []Ref{{Repo: "o/r"}}, Role: "sweeper"}})
+	if it := h.Item(key); !it.CoolDown.IsZero() || !it.Wanted() {
+		t.Errorf("after a request: got %+v, want no rest", it)
+	}
+	h.Apply(swept("good", at))
+	end := endRec("good", 0, End{Result: agents.Done})
+	end.At = noon.Add(at)
+	h.Apply(end)
+	if got := h.Item(key).Runs; got != (threads.FailedRuns{}) {
+		t.Errorf("after a good run: got %+v, want none", got)
+	}
 }
 
 // TestCompactionForgetsNothing checks that compaction keeps every field of every entry. A new field fails here until

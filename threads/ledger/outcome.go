@@ -29,6 +29,8 @@ const (
 	limitUnknown    = 5 * time.Minute    // for a limit without a credible reset time
 	remarkMin       = time.Minute        // after a session with comments only, doubled each time in a row
 	remarkMax       = time.Hour
+	failedRunRest   = 10 * time.Minute // scheduled work failed, doubled each time in a row
+	failedRunMost   = 24 * time.Hour
 	handedRest      = 10 * time.Minute // after the second request for a person, doubled each further time
 	handedMax       = 24 * time.Hour
 )
@@ -106,6 +108,7 @@ var outcomes = []outcome{
 	{"done", is(agents.Done), (*ended).achieved, true},
 	{"failed while failing", func(e *ended) bool { return e.burns() && e.failing }, (*ended).probed, true},
 	{"failed", (*ended).burns, (*ended).failed, true},
+	{"scheduled work failed", func(e *ended) bool { return e.Result.BurnsAttempt() }, (*ended).failedRun, true},
 	// Scheduled work waits for its next due time; a session that a day's budget ended waits for the next day.
 	{"scheduled work", func(*ended) bool { return true }, nil, true},
 }
@@ -139,6 +142,17 @@ func holdAgent(rest time.Duration) func(*ended) {
 
 // rejected holds the agent: every issue would fail in the same way within seconds.
 func (e *ended) rejected() { e.agent.HoldAs(threads.TokenRejected, e.at.Add(forbiddenRest), e.Reason) }
+
+// failedRun lets scheduled work rest, longer each time in a row: a role of every five minutes that cannot succeed would
+// cost 288 sessions a day.
+func (e *ended) failedRun() {
+	runs := &e.item.Runs
+	if runs.Failed++; runs.Failed == 1 {
+		runs.Since = e.at
+	}
+	runs.Agent, runs.Words = e.Agent, e.words()
+	e.item.Rest(e.at.Add(doubled(failedRunRest, runs.Failed, failedRunMost)), e.Reason)
+}
 
 // placeless holds the agent, for as long as if it had found no backend. Its thread and its limits decide which nodes
 // fit.
@@ -299,6 +313,9 @@ func (e *ended) tally() {
 	ran := e.fruitful() || e.Result.BurnsAttempt()
 	if (ran || e.Stop == threads.StopOverLimit) && e.scheduled() {
 		e.item.LastRun = e.at
+	}
+	if e.scheduled() && e.fruitful() {
+		e.item.Runs = threads.FailedRuns{}
 	}
 }
 

@@ -45,7 +45,7 @@ func (b *books) shift(by time.Duration, died time.Time) {
 		}
 	}
 	for _, it := range b.Items {
-		shiftTimes(by, &it.CoolDown, &it.LastRun, &it.Asked, &it.FailedAt, &it.Behind)
+		shiftTimes(by, &it.CoolDown, &it.LastRun, &it.Asked, &it.Runs.Since, &it.FailedAt, &it.Behind)
 	}
 	for _, k := range b.Failing {
 		shiftTimes(by, &k.Since, &k.Until)

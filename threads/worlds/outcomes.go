@@ -22,6 +22,7 @@ type aftermath struct {
 	downs    map[string]int // sessions in a row without a backend, by thread
 	// lonely counts, by agent and by item, sessions without a backend while others of the thread found it.
 	lonely  map[any]int
+	runs    map[threads.Key]int // failures of scheduled work in a row
 	alone   map[threads.Key]int // sessions without an answer while their agents had others
 	mute    map[string]string   // the agent that had no answer last, by thread
 	limits  map[string]int      // usage limits in a row, by thread
@@ -57,7 +58,7 @@ func newAftermath() aftermath {
 	return aftermath{
 		items: make(map[threads.Key]time.Time), agents: make(map[string]time.Time), threads: make(map[string]time.Time),
 		failures: make(map[attemptKey]failures), downs: make(map[string]int),
-		alone: make(map[threads.Key]int), mute: make(map[string]string),
+		runs: make(map[threads.Key]int), alone: make(map[threads.Key]int), mute: make(map[string]string),
 		lonely: make(map[any]int), limits: make(map[string]int), refused: make(map[forge.Ref]bool),
 		asked: make(map[forge.Ref]int), falls: make(map[crew]*falls),
 		waits: make(map[forge.Ref]bool), plans: make(map[forge.Ref]bool), spoke: make(map[speech]int),
@@ -139,6 +140,7 @@ func (a *aftermath) ended(r *run, w *world, out agents.Outcome, effect threads.E
 			a.waits[k.Ref], a.plans[k.Ref] = out.Result == agents.Question, out.Result == agents.Planned
 		}
 	case agents.Done:
+		delete(a.runs, k)
 		if effect == threads.Remarked { // the item is still open, and must not start again at once
 			later(a.items, k, w.Now.Add(time.Minute))
 		} else if r.Item.Cause != threads.CauseCI && r.Item.Cause != threads.CauseConflict { // a push shows its effect later
@@ -149,7 +151,10 @@ func (a *aftermath) ended(r *run, w *world, out agents.Outcome, effect threads.E
 			a.refused[k.Ref] = !scheduled
 		}
 	case agents.Failed, agents.NoProgress, agents.Stalled, agents.TimedOut, agents.Looped:
-		if !scheduled && !failing {
+		if scheduled { // its rest doubles each time in a row, up to a day
+			a.runs[k]++
+			later(a.items, k, w.Now.Add(min(24*time.Hour, 10*time.Minute<<min(a.runs[k]-1, 10))))
+		} else if !failing {
 			a.failures[at] = failures{r.Attempt, w.Now} // of two parallel reviews the later one counts
 		}
 	}
