@@ -60,13 +60,16 @@ func (r Reason) Mend() string {
 	return docs[r.Code].Mend
 }
 
-// MendFor returns the remedy with a name in place of REF, and of AGENT where the reason has no agent. OTHER is the
-// first item that the reason names, and SERVICE its service. A status with 10,000 items calls MendFor 10,000 times: a
-// strings.Replacer per call took half of the status's time.
+// MendFor returns the remedy with a name in place of REF, and of AGENT where the reason has no agent. REPO is the
+// repository of that name, OTHER the first item that the reason names, and SERVICE its service. A status with 10,000
+// items calls MendFor 10,000 times: a strings.Replacer per call took half of the status's time.
 func (r Reason) MendFor(name string) string {
 	parts := strings.Split(r.Mend(), "REF")
 	for i, part := range parts {
 		part = strings.ReplaceAll(part, "AGENT", cmp.Or(r.Agent, name))
+		if repo, _, numbered := strings.Cut(name, "#"); numbered && repo != "" {
+			part = strings.ReplaceAll(part, "REPO", repo)
+		}
 		if len(r.Refs) > 0 {
 			part = strings.ReplaceAll(part, "OTHER", r.Refs[0].String())
 		}

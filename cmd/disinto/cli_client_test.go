@@ -206,7 +206,7 @@ func TestReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	got = disinto(t.Context(), nil, "report", "--csv", "--since", "10000d", "--state", left)
-	if !strings.Contains(got.stdout, "agent,dev-old,1,0,0,0,60,,,1,60,,,1,1,1,,0\n") {
+	if !strings.Contains(got.stdout, "agent,dev-old,1,0,0,0,60,,,1,60,,,1,1,1,,0,0,0\n") {
 		t.Errorf("without a supervisor: got exit code %d, %q, %q", got.code, got.stdout, got.stderr)
 	}
 	for _, bad := range [][]string{{"--by", "mood"}, {"--since", "yesterday"}, {"--csv", "--json"}} {

@@ -14,7 +14,7 @@ import (
 func TestRemediesAreCommands(t *testing.T) {
 	root := commands(testCLI(nil))
 	quoted := regexp.MustCompile("`disinto ([^`]*)`")
-	placeholder := regexp.MustCompile(`\b(REF|AGENT|OTHER|SERVICE)\b`)
+	placeholder := regexp.MustCompile(`\b(REF|AGENT|OTHER|SERVICE|REPO)\b`)
 	found := 0
 	for _, d := range threads.Codes() {
 		r := threads.Reason{
@@ -28,6 +28,9 @@ func TestRemediesAreCommands(t *testing.T) {
 			found++
 			cmd, args, err := root.Find(strings.Fields(m[1]))
 			if err == nil {
+				err = cmd.ParseFlags(args)
+			}
+			if args = cmd.Flags().Args(); err == nil {
 				err = cmd.ValidateArgs(args)
 			}
 			needsName := strings.Contains(cmd.Use, " NAME") || strings.Contains(cmd.Use, "REF")

@@ -56,7 +56,7 @@ type Document struct {
 // forge rejects the supervisor's own token.
 const (
 	HookSecret threads.Code = "hook-secret"
-	OwnToken                = "supervisor"
+	OwnToken   string       = "supervisor"
 )
 
 // AlarmDocument is a cause of which a person must know. It is in the status, and so under NEEDS YOU, as long as it

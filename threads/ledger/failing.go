@@ -13,6 +13,9 @@ const (
 	failingRest = 5 * time.Minute // of a failing agent, thread or role, doubled each time in a row
 	failingMax  = 4 * time.Hour   // each try costs a session
 	behindRest  = 24 * time.Hour  // of an item in the order, after a failing agent was tried with it
+
+	failedRunRest = 10 * time.Minute // scheduled work failed, doubled each time in a row
+	failedRunMost = 24 * time.Hour
 )
 
 // isFailing reports whether the agent, the thread or the role of a session is failing.
@@ -83,4 +86,15 @@ func itemName(r *Start) string {
 		return r.Role + " of " + r.Chain.Repo
 	}
 	return forge.Ref(r.Chain).String()
+}
+
+// failedRun lets scheduled work rest, longer each time in a row: a role of every five minutes that cannot succeed would
+// cost 288 sessions a day.
+func (e *ended) failedRun() {
+	runs := &e.item.Runs
+	if runs.Failed++; runs.Failed == 1 {
+		runs.Since = e.at
+	}
+	runs.Agent, runs.Words = e.Agent, e.words()
+	e.item.Rest(e.at.Add(doubled(failedRunRest, runs.Failed, failedRunMost)), e.Reason)
 }

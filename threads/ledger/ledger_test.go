@@ -217,7 +217,7 @@ func sweptEnd(run string, after time.Duration) Record {
 	return end
 }
 
-// Scheduled work that fails rests longer each time in a row, up to a day, until a run succeeds or a person asks for one.
+// Scheduled work that fails rests longer each time in a row, until a run succeeds or a person asks for one.
 func TestFailedRuns(t *testing.T) {
 	h := fold()
 	at := time.Duration(0)

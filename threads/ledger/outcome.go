@@ -29,8 +29,6 @@ const (
 	limitUnknown    = 5 * time.Minute    // for a limit without a credible reset time
 	remarkMin       = time.Minute        // after a session with comments only, doubled each time in a row
 	remarkMax       = time.Hour
-	failedRunRest   = 10 * time.Minute // scheduled work failed, doubled each time in a row
-	failedRunMost   = 24 * time.Hour
 	handedRest      = 10 * time.Minute // after the second request for a person, doubled each further time
 	handedMax       = 24 * time.Hour
 )
@@ -142,17 +140,6 @@ func holdAgent(rest time.Duration) func(*ended) {
 
 // rejected holds the agent: every issue would fail in the same way within seconds.
 func (e *ended) rejected() { e.agent.HoldAs(threads.TokenRejected, e.at.Add(forbiddenRest), e.Reason) }
-
-// failedRun lets scheduled work rest, longer each time in a row: a role of every five minutes that cannot succeed would
-// cost 288 sessions a day.
-func (e *ended) failedRun() {
-	runs := &e.item.Runs
-	if runs.Failed++; runs.Failed == 1 {
-		runs.Since = e.at
-	}
-	runs.Agent, runs.Words = e.Agent, e.words()
-	e.item.Rest(e.at.Add(doubled(failedRunRest, runs.Failed, failedRunMost)), e.Reason)
-}
 
 // placeless holds the agent, for as long as if it had found no backend. Its thread and its limits decide which nodes
 // fit.

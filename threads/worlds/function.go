@@ -153,6 +153,9 @@ func (w *world) explained(s *threads.Snapshot, p *threads.Plan) error {
 	case len(p.Holds) > 0:
 		position = w.number(1, len(p.Holds))
 		ref, code = p.Holds[position-1].Ref, p.Holds[position-1].Reason.Code
+		if ends := code.Ends(); ends != threads.ByItself && ends != threads.ByScan { // nobody waits behind it
+			position = 0
+		}
 	}
 	if ref.Number == 0 { // scheduled work, or nothing
 		return nil

@@ -151,12 +151,7 @@ func (a *aftermath) ended(r *run, w *world, out agents.Outcome, effect threads.E
 			a.refused[k.Ref] = !scheduled
 		}
 	case agents.Failed, agents.NoProgress, agents.Stalled, agents.TimedOut, agents.Looped:
-		if scheduled { // its rest doubles each time in a row, up to a day
-			a.runs[k]++
-			later(a.items, k, w.Now.Add(min(24*time.Hour, 10*time.Minute<<min(a.runs[k]-1, 10))))
-		} else if !failing {
-			a.failures[at] = failures{r.Attempt, w.Now} // of two parallel reviews the later one counts
-		}
+		a.burnt(r, w, failing)
 	}
 	switch out.Result {
 	case agents.Limited, agents.BackendDown, agents.Cancelled, agents.TokenRejected, agents.Unanswered, agents.Killed:
@@ -166,6 +161,18 @@ func (a *aftermath) ended(r *run, w *world, out agents.Outcome, effect threads.E
 		delete(a.lonely, r.Agent)
 		delete(a.alone, k)
 		delete(a.mute, r.Thread)
+	}
+}
+
+// burnt handles a session that achieved nothing. The rest of scheduled work doubles each time in a row, up to a day.
+func (a *aftermath) burnt(r *run, w *world, failing bool) {
+	k := r.Item.Key()
+	switch {
+	case k.Kind == agents.KindSchedule:
+		a.runs[k]++
+		later(a.items, k, w.Now.Add(min(24*time.Hour, 10*time.Minute<<min(a.runs[k]-1, 10))))
+	case !failing:
+		a.failures[attemptKey{r.Item.Chain, r.Item.Kind}] = failures{r.Attempt, w.Now} // of two reviews the later one counts
 	}
 }
 
