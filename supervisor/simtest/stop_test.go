@@ -217,10 +217,11 @@ func TestSchedule(t *testing.T) {
 		l.Kill() // the journal has its last run
 		l.Bury()
 		l = w.Start()
-		time.Sleep(50 * time.Minute)
+		time.Sleep(70 * time.Minute)
 		l.Stop()
 		w.Check()
-		if got, want := fmt.Sprint(minutes(w.Exec.Runs(), began)), "[0 24 48 72]"; got != want {
+		// The third failure in a row rests for 40 minutes.
+		if got, want := fmt.Sprint(minutes(w.Exec.Runs(), began)), "[0 24 48 92]"; got != want {
 			t.Errorf("got runs at minutes %s, want %s", got, want)
 		}
 		if writes := w.Forge.Writes(); len(writes) > 0 {
