@@ -1,6 +1,7 @@
 package control
 
 import (
+	"strings"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
@@ -50,6 +51,16 @@ type Document struct {
 	Forecast *Forecast `json:"forecast,omitempty"`
 	// Services are the programs beside the agents, by name; left out where there are none.
 	Services []ServiceDocument `json:"services,omitempty"`
+}
+
+// Sandboxed is Sandbox in a few words: whether sessions are restricted, and which are not. check has the rest.
+func (d *Document) Sandboxed() string {
+	about, off, some := strings.Cut(d.Sandbox, `; sandbox = "off" of `)
+	about, _, _ = strings.Cut(about, ": ")
+	if some {
+		about += ", none for " + off
+	}
+	return about
 }
 
 // HookSecret is the code of an alarm: web hooks come with a wrong signature. OwnToken is what an alarm is about if the

@@ -225,7 +225,7 @@ func system(d *control.Document) section {
 	facts := []fact{
 		{Name: "Forge", Pill: state(d.Forge.OK, "answers", "no answer"), Href: d.Forge.URL, Text: d.Forge.Error},
 		{Name: "Config", Pill: state(d.Config.Error == "", "valid", "mistakes"), Text: file},
-		{Name: "Sandbox", Pill: state(d.Sandbox != "", "on", "none"), Text: d.Sandbox},
+		{Name: "Sandbox", Pill: state(d.Sandbox != "", "on", "none"), Text: d.Sandboxed()},
 	}
 	if free := d.Disk.Free; free > 0 {
 		facts = append(facts, fact{Name: "Disk", Pill: pill{"ok", fmt.Sprintf("%d GB free", free>>30)}})

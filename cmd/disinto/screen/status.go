@@ -50,7 +50,7 @@ func (v View) foot(d *control.Document) string {
 	v.servers(p, d)
 	var rows [][]cell
 	if d.Sandbox != "" {
-		rows = append(rows, labelled("sessions", sandbox(d.Sandbox), plain))
+		rows = append(rows, labelled("sessions", d.Sandboxed(), plain))
 	}
 	rows = append(rows, v.forge(d.Forge), config(d.Config))
 	if d.Disk != (control.DiskDocument{}) {
@@ -111,16 +111,6 @@ func (v View) forge(f control.ForgeDocument) []cell {
 		s = wrong // a fault, which needs shows
 	}
 	return labelled("forge", state, s)
-}
-
-// sandbox shortens the description of the sandbox to what restricts sessions, and which have none; check has the rest.
-func sandbox(text string) string {
-	about, off, some := strings.Cut(text, `; sandbox = "off" of `)
-	about, _, _ = strings.Cut(about, ": ")
-	if some {
-		about += ", none for " + off
-	}
-	return about
 }
 
 // disk describes the free space and the kept logs and workspaces of sessions.
