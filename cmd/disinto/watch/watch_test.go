@@ -70,7 +70,7 @@ func (s *shown) keys(names string) *shown {
 		"enter": tea.KeyEnter, "esc": tea.KeyEscape, "down": tea.KeyDown, "up": tea.KeyUp, "tab": tea.KeyTab,
 		"pgdown": tea.KeyPgDown, "pgup": tea.KeyPgUp, "end": tea.KeyEnd, "home": tea.KeyHome, "backspace": tea.KeyBackspace,
 	}
-	for _, name := range strings.Fields(names) {
+	for name := range strings.FieldsSeq(names) {
 		key := tea.Key{Code: codes[name]}
 		switch {
 		case name == "ctrl+c":
