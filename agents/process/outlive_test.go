@@ -155,10 +155,12 @@ func (k *kept) receive(fd int) {
 	}
 }
 
-// kill kills the supervisor, and waits until it has ended and the store knows all that it sent.
+// kill kills the supervisor, and waits until it has ended and the store knows all that it sent. A process that it had
+// just forked has its arguments until it executes another program.
 func (k *kept) kill() {
 	_ = unix.Kill(k.child.PID, unix.SIGKILL)
 	k.await()
+	eventually(k.T, "no supervisor is left", func() bool { return len(alive(k.T, "keeper\x00"+k.dir)) == 0 })
 }
 
 // send sends a message to the session's shim.
