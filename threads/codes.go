@@ -370,7 +370,7 @@ var codeDocs = []CodeDoc{
 	doc(NoReviewer, Unfit, ByPerson, "nobody may review the work of {agent}",
 		"no review agent may review what this agent writes", "add a review agent on an API thread"),
 	doc(AnotherFirst, Unfit, ByItself, "{agent} failed at it, another agent goes first",
-		"the agent failed at it, and another one that can take it goes first, for 30 minutes", ""),
+		"the agent failed at it, and another one that is idle goes first, for 30 minutes", ""),
 	doc(NoProgram, Busy, ByPerson, "role {note} has no program",
 		"the agent's role has no program", "set `cli` or `command` in the role's table"),
 	doc(NoToken, Busy, ByPerson, "{agent} has no forge token: set ${note}",

@@ -7,6 +7,7 @@ import (
 
 // givenElsewhere has the codes that no snapshot of a script gives.
 var givenElsewhere = map[Code]string{
+	AnotherFirst:  "it keeps an agent only from an item that another one starts in the same plan: see failing.txt",
 	RuleBroken:    "Enforce gives it, which finds nothing in the plans of Decide",
 	StopCancelled: "the supervisor gives it, for a command",
 	StopReleased:  "the supervisor gives it, for a command",

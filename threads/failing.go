@@ -171,14 +171,14 @@ func (s *Streak) reason(c Crew) *Reason {
 }
 
 // failedBy returns the agent that failed at an item last, while the item goes to another one: for ReworkWait, where
-// another could take it.
+// another could start it now. No slot stands idle for that.
 func (v *view) failedBy(w *work, t traits) string {
 	last := w.memo.FailedBy
 	if last == "" || !v.later(w.memo.FailedAt.Add(ReworkWait)) {
 		return ""
 	}
 	can := func(o candidate) bool {
-		if o.agent.Name == last || o.stuck {
+		if o.agent.Name == last || !v.free(o) {
 			return false
 		}
 		_, why := v.refusal(&t, o)
@@ -190,7 +190,7 @@ func (v *view) failedBy(w *work, t traits) string {
 	return last
 }
 
-// anotherFirst keeps an agent from an item at which it failed last, while another one could take it.
+// anotherFirst keeps an agent from an item at which it failed last, while another one could start it.
 func anotherFirst(_ *view, t *traits, c candidate) *Reason {
 	if t.failed == "" || t.failed != c.agent.Name {
 		return nil
