@@ -73,7 +73,7 @@ func TestSessionLimit(t *testing.T) {
 func TestIssueLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
-		Size(w.Usual, w.Minutely)()
+		w.Minutely()
 		limit(w, 0, 1500)
 		issue := w.Forge.Issue("costly")
 		failing := spender

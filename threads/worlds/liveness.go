@@ -45,7 +45,7 @@ func (sh *shell) final(s *threads.Snapshot, p *threads.Plan, h *threads.Hold, pa
 		return true
 	case threads.AgentHeld: // lasts until the configuration changes
 		return h.Reason.Until.IsZero()
-	case threads.BlockerOpen, threads.HasPull, threads.PeoplesPull:
+	case threads.BlockerOpen, threads.HasPull, threads.PeoplesPull, threads.NotLast:
 		return all(h.Reason.Refs)
 	case threads.MergedNotClosed:
 		if sh.w.forge.pull(h.Ref) != nil {
