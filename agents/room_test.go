@@ -77,7 +77,9 @@ func TestProgress(t *testing.T) {
 	if u, got, err := ParseProgress(text); err != nil || u.OutputTokens != 3 || got != doing {
 		t.Errorf("got %+v, %+v, %v", u, got, err)
 	}
-	for _, text := range []string{`{"usage":{},"doing":{"phase":"lunch"}}`, `{"outcome":"done","doing":{"phase":"setup"}}`} {
+	for _, text := range []string{
+		`{"usage":{},"doing":{"phase":"lunch"}}`, `{"outcome":"done","doing":{"phase":"setup"}}`,
+	} {
 		if _, got, err := ParseProgress([]byte(text)); err != nil || got != (Doing{}) {
 			t.Errorf("%s: got %+v, %v, want no phase", text, got, err)
 		}

@@ -14,7 +14,6 @@ import (
 // scripted are the rules that only scripts tell: no invariant of the worlds covers them, because they say who takes
 // what, in which order and when, and no world has steals. scriptOf names their scripts.
 var scripted = []string{
-	"free/one try while failing", // failing.txt
 	"issue/no person assigned", "issue/rounds left", "issue/not on a dependency cycle",
 	"issue/its opener's sessions left", "issue/within the issue's limit", "issue/comments read", "issue/chain free",
 	"issue/review has room",
@@ -23,6 +22,7 @@ var scripted = []string{
 	"pull/first to be up to date", "pull/its branch is not red",
 	"end/out of rounds", "end/out of money", "end/asked or planned by an agent",
 	"end/out of attempts", "end/waits for cancelled work", "end/filed twice", "end/its issue is closed",
+	"end/not handed in last by a session",
 	"end/goes to another branch", "end/too big to review", "end/waits for itself", "candidate/has the skills",
 	"candidate/on its route",
 	"candidate/author first", "candidate/asker first", "candidate/another first after a failure", "candidate/on its rung",

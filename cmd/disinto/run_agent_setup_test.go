@@ -37,11 +37,14 @@ func sh(script string) []string { return []string{"sh", "-c", script} }
 // session in the same worktree skips it, until its commands or a lock file change.
 func TestAgentSetup(t *testing.T) {
 	b := newBench(t)
-	room := inRoom(sh(`tr '\0' '\n' < /proc/self/environ > environ.log; mkdir -p "$(git rev-parse --git-path info)"; echo '*.log' > "$(git rev-parse --git-path info/exclude)"
-git ls-remote "$FORGE_URL/$DISINTO_REPO" HEAD >&2 || exit 8; echo once >> ../runs`), []string{"test", "-f", "environ.log"})
+	room := inRoom(sh(`tr '\0' '\n' < /proc/self/environ > environ.log; mkdir -p "$(git rev-parse --git-path info)"
+echo '*.log' > "$(git rev-parse --git-path info/exclude)"
+git ls-remote "$FORGE_URL/$DISINTO_REPO" HEAD >&2 || exit 8
+echo once >> ../runs`), []string{"test", "-f", "environ.log"})
 	key := "ANTHROPIC_API_KEY=sk-of-the-model"
 	out := b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8,
-		`cp environ.log "$HOME"; echo 1 > go.sum; echo order > order.txt; git add .; git commit -qm "Add the order"`+stubDone, room, key)
+		`cp environ.log "$HOME"; echo 1 > go.sum; echo order > order.txt; git add .
+git commit -qm "Add the order"`+stubDone, room, key)
 	environ := b.read(filepath.Join(b.home("dev-qwen"), "environ.log"))
 	_ = os.Remove(filepath.Join(b.home("dev-qwen"), "environ.log")) // it has the agent's own token
 	if strings.Contains(environ, "sk-of-the-model") || strings.Contains(environ, agents.RoomVar) ||
@@ -91,7 +94,8 @@ exit 7`), sh("touch ../never"))
 		t.Errorf("without the program: got %+v", out)
 	}
 	b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8, writeOrder)
-	b.want(agents.Done, "", "dev-qwen", agents.KindRework, 12, `echo x >> order.txt; git commit -qam "More"`+stubDone, broken)
+	b.want(agents.Done, "", "dev-qwen", agents.KindRework, 12,
+		`echo x >> order.txt; git commit -qam "More"`+stubDone, broken)
 	p := b.prompt("dev-qwen")
 	at := strings.Index(p, "The commands that set up the repository failed on this branch")
 	if at < 0 || !strings.Contains(p[at:], "token [secret] ~~~~\n~~~~~") ||
@@ -107,7 +111,8 @@ func TestAgentSetupMakesFiles(t *testing.T) {
 	room := inRoom(sh(`echo KEY=1 > .env; mkdir -p deps/a; echo d > deps/a/b; echo changed >> README.md`))
 	b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8, `
 test -f .env && test -f deps/a/b || exit 9
-if grep -q "which the setup of the repository made" "$HOME/prompt"; then git reset -q HEAD~1; git add order.txt; git commit -qm "Add it"
+if grep -q "which the setup of the repository made" "$HOME/prompt"
+then git reset -q HEAD~1; git add order.txt; git commit -qm "Add it"
 else echo order > order.txt; git add -A; git commit -qm "Add it all"; fi`+stubDone, room)
 	if got := b.files("fix/issue-8"); slices.Contains(got, ".env") || slices.Contains(got, "deps") ||
 		!slices.Contains(got, "order.txt") {
@@ -130,7 +135,8 @@ else echo order > order.txt; git add -A; git commit -qm "Add it all"; fi`+stubDo
 		!slices.Contains(got, "more.txt") {
 		t.Errorf("the branch has %q", got)
 	}
-	b.want(agents.Failed, ".env, which the setup", "dev-qwen", agents.KindIssue, 10, `git add -A; git commit -qm all`+stubDone, room)
+	b.want(agents.Failed, ".env, which the setup", "dev-qwen", agents.KindIssue, 10,
+		`git add -A; git commit -qm all`+stubDone, room)
 	if b.branches("fix/issue-10") != nil || b.branches("wip/") != nil {
 		t.Error(".env is on the forge")
 	}
@@ -140,8 +146,11 @@ else echo order > order.txt; git add -A; git commit -qm "Add it all"; fi`+stubDo
 func TestAgentSetupLeftovers(t *testing.T) {
 	b := newBench(t)
 	b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8, `kill -0 $(cat ../pid) && exit 9; `+writeOrder,
-		inRoom(sh(`setsid sh -c 'echo $$ > ../pid; exec sleep 600' >/dev/null 2>&1 & while ! test -s ../pid; do sleep 0.01; done`)))
-	slow := agents.Room{Setup: agents.Commands{Argv: [][]string{sh(`echo $$ > ../slow; sleep 600 & wait`)}, Timeout: 300 * time.Millisecond}}
+		inRoom(sh(`setsid sh -c 'echo $$ > ../pid; exec sleep 600' >/dev/null 2>&1 &
+while ! test -s ../pid; do sleep 0.01; done`)))
+	slow := agents.Room{Setup: agents.Commands{
+		Argv: [][]string{sh(`echo $$ > ../slow; sleep 600 & wait`)}, Timeout: 300 * time.Millisecond,
+	}}
 	out := b.want(agents.SetupFailed, "no end within 300ms", "dev-qwen", agents.KindIssue, 9, writeOrder, roomOf(slow))
 	if out.Steps[0].Exit != -1 {
 		t.Errorf("got %+v", out.Steps)
@@ -228,10 +237,12 @@ func TestAgentSetupNPM(t *testing.T) {
 	}, "npm", "install", "--package-lock-only", "--offline", "--no-audit")
 	room := inRoom([]string{"npm", "ci", "--ignore-scripts", "--offline", "--no-audit"})
 	b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8, `test -f node_modules/b/package.json || exit 9
-sed -i 's/"version":"1.0.0",/&"scripts":{"preinstall":"touch ..\/evil"},/' package.json; git add .; git commit -qm "Change it"`+
+sed -i 's/"version":"1.0.0",/&"scripts":{"preinstall":"touch ..\/evil"},/' package.json
+git add .; git commit -qm "Change it"`+
 		stubDone, room)
 	again := strings.Replace(room, "--no-audit", "--no-fund", 1)
-	b.want(agents.Done, "", "dev-qwen", agents.KindRework, 12, `echo x > x.txt; git add .; git commit -qm x`+stubDone, again)
+	b.want(agents.Done, "", "dev-qwen", agents.KindRework, 12,
+		`echo x > x.txt; git add .; git commit -qm x`+stubDone, again)
 	if _, err := os.Stat(filepath.Join(b.workspace("dev-qwen"), "evil")); err == nil {
 		t.Error("setup ran a script of the branch")
 	}

@@ -67,7 +67,8 @@ exit 0; fi`+stubDone, room, "ANTHROPIC_API_KEY=sk-of-the-model")
 	if out.Steps[0].Commit == out.Steps[len(out.Steps)-1].Commit || len(out.Steps[0].Commit) != 40 {
 		t.Errorf("got the steps %+v", out.Steps)
 	}
-	out = b.want(agents.Done, "", "dev-qwen", agents.KindRework, 12, `echo x >> order.txt; git commit -qam More`+stubDone, room)
+	out = b.want(agents.Done, "", "dev-qwen", agents.KindRework, 12,
+		`echo x >> order.txt; git commit -qam More`+stubDone, room)
 	wantVerdict(t, &out, agents.GreenFirst, 1, 0)
 	b.noSecrets()
 }

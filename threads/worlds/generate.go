@@ -130,6 +130,11 @@ func (w *world) configure() *threads.Config {
 	}
 	w.ladders(cfg)
 	w.wire(cfg)
+	for i := 1; i < len(cfg.Threads); i++ {
+		if w.chance(0.2) {
+			cfg.Threads[i].FallbackTo = []string{cfg.Threads[i-1].Name}
+		}
+	}
 	cfg.Factory.MinFreeMemory, cfg.Factory.MinFreeDisk = 1000, 2000
 	return cfg
 }

@@ -48,7 +48,10 @@ func TestStallsAreRefused(t *testing.T) {
 		fine++
 		plan := threads.Decide(s)
 		for _, h := range plan.Holds {
-			if h.Item.Kind != agents.KindSchedule && unfit(h.Reason) {
+			// A reviewer that pushed to what it reviews, which no configuration foresees, may not review it.
+			by := w.cfg.Agent(h.Reason.Agent)
+			intruded := by != nil && !w.cfg.Does(by, agents.KindIssue)
+			if h.Item.Kind != agents.KindSchedule && unfit(h.Reason) && !intruded {
 				t.Errorf("world %d: %s %s waits, but check accepts it: %s", seed+1, h.Item.Kind, h.Item.Ref, h.Reason.Text())
 			}
 		}

@@ -103,8 +103,8 @@ var unseen = []threads.Code{
 	threads.NotOnRoute,                   // no world has routes
 	threads.SetupFailed,                  // no world has a setup
 	threads.RepoOff, threads.TextTooLong, // no world has an archived repository or a text of 64 kB; scripts do
-	threads.MainRed,                      // no world has checks on a branch; scripts do
-	threads.CIStuck, threads.MergeQueued, // no world's checks are silent for hours, or wait in a queue; scripts do
+	threads.MainRed, // no world has checks on a branch; scripts do
+	threads.CIStuck, // no world's checks are silent for hours; scripts do
 	// Of Rebalance:
 	threads.AgentSick, threads.StolenBefore, threads.WorkBegun, threads.TooUrgent, threads.NoSkillSaid,
 	threads.NotBusy, threads.StealLimit,
