@@ -13,8 +13,6 @@ import (
 
 // Calendar says at which times scheduled work falls due, as the line of a crontab does.
 type Calendar struct {
-	text   string
-	zone   string
 	jitter time.Duration
 	times  cron.Schedule
 }
@@ -39,7 +37,7 @@ func NewCalendar(line, zone string, jitter time.Duration) (*Calendar, error) {
 	if err != nil {
 		return nil, ErrZone
 	}
-	c := &Calendar{line, zone, jitter, times}
+	c := &Calendar{jitter, times}
 	if c.next(time.Unix(0, 0), "").IsZero() {
 		return nil, errors.New("never falls due")
 	}

@@ -185,15 +185,15 @@ func (rn *sessionRunner) started(x *session, begun agents.Started) {
 	rn.touchStatus()
 }
 
-// tellLate logs that a role by the calendar runs in place of runs that were missed.
+// tellLate logs how many runs of a role with cron were missed, because one went on or no supervisor ran.
 func (rn *sessionRunner) tellLate(x *session) {
 	role := rn.state.config().Role(x.Item.Role)
 	if role == nil || x.Item.Since.IsZero() {
 		return
 	}
 	if n := role.Missed(x.Item.Since, time.Now(), x.Item.Ref.Repo); n > 0 {
-		rn.log.Warn(fmt.Sprintf("%s was due at %s: this run serves %s after that too", x.tag,
-			x.Item.Since.Format("2006-01-02 15:04"), control.Count(n, "time")))
+		rn.log.Warn(fmt.Sprintf("%s runs late: it was due at %s; missed since then: %s", x.tag,
+			x.Item.Since.Format("2006-01-02 15:04"), control.Count(n, "more run")))
 	}
 }
 

@@ -47,7 +47,7 @@ func TestCalendar(t *testing.T) {
 		l = w.Start()
 		day(1)
 		want("1 03h, 2 03h, 4 12h")
-		if log := w.Log.String(); !strings.Contains(log, "this run serves 1 time after that too") {
+		if log := w.Log.String(); !strings.Contains(log, "missed since then: 1 more run") {
 			t.Errorf("no line about the missed run in\n%s", log)
 		}
 		answer := httptest.NewRecorder()
