@@ -359,13 +359,13 @@ func TestLostRace(t *testing.T) {
 func TestPreparedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
-		prepared := 0
+		var prepared atomic.Int32 // calls come from many goroutines
 		deleted := time.Now().Add(10 * time.Minute)
 		w.Forge.Fail(func(_ context.Context, call string) error {
 			since := time.Since(deleted)
 			switch {
 			case call == "prepare":
-				prepared++
+				prepared.Add(1)
 				if since > 0 && since < 20*time.Minute {
 					return fmt.Errorf("cannot write to o/r: %w", forge.ErrForbidden)
 				}
@@ -376,8 +376,8 @@ func TestPreparedAgain(t *testing.T) {
 		})
 		l := w.Start()
 		time.Sleep(25 * time.Minute)
-		if got := l.Document().Forge.Error; prepared < 2 || !strings.Contains(got, "cannot write to o/r") {
-			t.Errorf("prepared %d times; the forge's error is %q", prepared, got)
+		if got := l.Document().Forge.Error; prepared.Load() < 2 || !strings.Contains(got, "cannot write to o/r") {
+			t.Errorf("prepared %d times; the forge's error is %q", prepared.Load(), got)
 		}
 		time.Sleep(10 * time.Minute)
 		if got := l.Document().Forge.Error; got != "" {
