@@ -1,10 +1,12 @@
 package supervisor
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
@@ -34,7 +36,8 @@ func (s *Supervisor) ownAlarms(now time.Time) (list []control.AlarmDocument) {
 		add(control.HookSecret, "[forge] webhook_secret", "web hooks of "+repo+" are not signed with [forge] "+
 			"webhook_secret and are refused, so work starts later: disinto check --fix registers them again")
 	}
-	full := s.problems.journalFails()
+	unwritten := s.problems.journalError()
+	full := errors.Is(unwritten, syscall.ENOSPC) || errors.Is(unwritten, syscall.EDQUOT)
 	if room := s.room(); room != nil && room.Disk < config.Factory.MinFreeDisk {
 		full = true
 	}
@@ -44,6 +47,9 @@ func (s *Supervisor) ownAlarms(now time.Time) (list []control.AlarmDocument) {
 			words += "; in memory until there is room: " + control.Count(owed, "receipt")
 		}
 		add(threads.NoRoom, s.StateDir, words)
+	} else if unwritten != nil {
+		why := strings.TrimPrefix(text(unwritten), "cannot write the journal: ")
+		add(control.Journal, s.StateDir, "nothing starts, because the journal takes no line: "+why+": mend that, or its disk")
 	}
 	return list
 }

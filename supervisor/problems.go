@@ -15,7 +15,7 @@ import (
 type problems struct {
 	mu         sync.Mutex        // guards the fields below
 	first      string            // says that a first start waits for a person
-	journal    string            // why the newest record could not be written
+	journal    error             // why the newest record could not be written
 	crash      string            // says that the last supervisor died
 	corrupt    int               // lines of the journal that were set aside at the start
 	unsettled  string            // why nothing starts yet: an engine has not named the sessions that it keeps
@@ -29,9 +29,9 @@ type problems struct {
 	repairs    int             // leftover claims that were released
 }
 
-// setJournal records why the newest record could not be written, and returns the previous reason; "" means that it was
+// setJournal records why the newest record could not be written, and returns the previous reason; nil means that it was
 // written.
-func (p *problems) setJournal(why string) (was string) {
+func (p *problems) setJournal(why error) (was error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	was, p.journal = p.journal, why
@@ -45,11 +45,11 @@ func (p *problems) setFirst(words string) {
 	p.first = words
 }
 
-// journalFails reports whether the newest record could not be written.
-func (p *problems) journalFails() bool {
+// journalError returns why the newest record could not be written; nil if it was.
+func (p *problems) journalError() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.journal != ""
+	return p.journal
 }
 
 func (p *problems) setCorrupt(lines int) {
@@ -154,8 +154,8 @@ func (p *problems) lines() []string {
 	if p.crash != "" {
 		list = append(list, p.crash)
 	}
-	if p.journal != "" {
-		list = append(list, p.journal+": nothing starts until the journal can be written")
+	if p.journal != nil {
+		list = append(list, text(p.journal)+": nothing starts until the journal can be written")
 	}
 	if p.unsettled != "" {
 		list = append(list, p.unsettled)

@@ -93,6 +93,9 @@ func TestDiskFull(t *testing.T) {
 		if left := w.Forge.Claimed(); len(left) > 0 {
 			t.Errorf("while the disk was full: got claims %v, want none", left)
 		}
+		if len(d.Alarms) != 1 || d.Alarms[0].Code != control.Journal {
+			t.Errorf("while the journal's descriptor was bad: got alarms %+v, want one that says so", d.Alarms)
+		}
 		if n := strings.Count(w.Log.String(), "cannot write the journal"); n != 1 {
 			t.Errorf("got %d log lines about the journal, want 1", n)
 		}

@@ -63,10 +63,12 @@ func (d *Document) Sandboxed() string {
 	return about
 }
 
-// HookSecret is the code of an alarm: web hooks come with a wrong signature. OwnToken is what an alarm is about if the
+// HookSecret is the code of an alarm: web hooks come with a wrong signature. Journal is that of one about the journal:
+// it cannot be written, or has lost something. OwnToken is what an alarm is about if the
 // forge rejects the supervisor's own token.
 const (
 	HookSecret threads.Code = "hook-secret"
+	Journal    threads.Code = "journal"
 	OwnToken   string       = "supervisor"
 )
 
