@@ -190,6 +190,11 @@ func (st *state) queueLocked() (queue, unqueued []control.QueueDocument) {
 		unqueued = append(unqueued, st.known.document(h))
 		said[h.Ref] = true
 	}
+	for _, q := range st.reminders {
+		if !said[forge.Ref{Repo: q.Repo, Number: q.Number}] {
+			queue = append(queue, q)
+		}
+	}
 	for i := range st.facts.Issues {
 		is := &st.facts.Issues[i]
 		if is.Closed || said[is.Ref] {
@@ -215,7 +220,7 @@ func (k known) document(h *threads.Hold) control.QueueDocument {
 		return queueDocument(h)
 	}
 	d := queueDocument(old.hold)
-	d.Why += " (as of " + old.at.UTC().Format(time.RFC3339) + ", the forge is not read)"
+	d.Why += notRead(old.at)
 	return d
 }
 

@@ -139,6 +139,7 @@ func (s *Supervisor) restore() error {
 	}
 	past.TurnBack(newest, now)
 	s.state.journal, j.Synced = j, s.Meters.Synced
+	s.state.readReminders(s.StateDir)
 	lost := s.receipting.openReceipts(past, now, s.sessions.outlives)
 	s.logNotices(s.state.replay(past, now, s.sessions.outlives, lost)...)
 	if corrupt > 0 {

@@ -12,6 +12,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/answers"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/journal"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
@@ -53,6 +54,7 @@ type state struct {
 	rooms      map[string]threads.Room // the room of threads that run elsewhere, by name
 	read       reading
 	known      known
+	reminders  []control.QueueDocument // what needed a person before the start, where nothing has been read since
 	ledger     *ledger.State
 	plan       shared
 	changes    int64               // see lockToChange
@@ -157,6 +159,7 @@ func (st *state) setFacts(began time.Time, facts forge.Facts, err error) (was er
 	was = st.read.err
 	st.read.rejected = st.read.rejected && err != nil
 	st.read.began, st.read.err = began, err
+	defer st.forgetRemindersLocked()
 	if err == nil {
 		st.facts, st.read.good = facts, began
 		return was, true

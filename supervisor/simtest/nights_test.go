@@ -229,6 +229,14 @@ func TestNightOfARejectedToken(t *testing.T) {
 		if !strings.Contains(w.Log.String(), "[WARN]  the forge rejects the supervisor's own token") {
 			t.Errorf("want a warning in the log:\n%s", w.Log.String())
 		}
+		for range 2 {
+			l.Stop()
+			l = w.Start(tell)
+			time.Sleep(10 * time.Minute)
+			if why := needs(); !strings.Contains(why, "which one?") || strings.Count(why, "(as of 2000-01-01T0") != 1 {
+				t.Errorf("after a restart meanwhile: got %q under NEEDS YOU, want what was known, with its date", why)
+			}
+		}
 		w.Forge.Fail(nil)
 		w.Until(10*time.Minute, "it is over", func() bool { return len(l.Document().Alarms) == 0 })
 		if why := needs(); strings.Contains(why, "as of") {
