@@ -136,7 +136,7 @@ func (st *state) employsLocked(c threads.Crew) bool {
 type alarmLog struct{ standing map[string]string }
 
 // news returns the log lines of a new status: its alarms, and what else starts nothing now, agents that wait for a
-// person and parked threads.
+// person, and threads that are rate limited or backing off.
 func (a *alarmLog) news(d *control.Document) (lines []notice) {
 	list := slices.Clone(d.Alarms)
 	for i := range d.Agents {
@@ -147,8 +147,8 @@ func (a *alarmLog) news(d *control.Document) (lines []notice) {
 	}
 	for i := range d.Threads {
 		if t := &d.Threads[i]; !t.ParkedUntil.IsZero() {
-			words := "thread " + t.Name + " is parked until " + t.ParkedUntil.Format(time.RFC3339) + ": " + t.ParkedWhy
-			list = append(list, control.AlarmDocument{Code: threads.ThreadPark, About: t.Name, Words: words})
+			words := "thread " + t.Name + " is " + t.Rest() + " until " + t.ParkedUntil.Format(time.RFC3339) + ": " + t.ParkedWhy
+			list = append(list, control.AlarmDocument{Code: t.ParkedAs, About: t.Name, Words: words})
 		}
 	}
 	now := make(map[string]string, len(list))

@@ -97,8 +97,8 @@ func (st *state) threadLocked(
 			Length: w.Name(), Tokens: w.Used.Tokens, USD: w.Used.USD, MaxTokens: w.Tokens, MaxUSD: w.USD, Reserve: t.Reserve,
 		})
 	}
-	if p := parked[t.Name]; p != nil {
-		d.ParkedUntil, d.ParkedWhy = p.ParkedUntil, p.ParkedWhy
+	if p := parked[t.Name]; p != nil && !p.ParkedUntil.IsZero() {
+		d.ParkedUntil, d.ParkedAs, d.ParkedWhy = p.ParkedUntil, cmp.Or(p.ParkedAs, threads.ThreadPark), p.ParkedWhy
 	}
 	inMemory := t.InMemory(st.cachesLocked()[t.Name])
 	for i := range d.Slots {

@@ -13,7 +13,7 @@ import (
 func (k *clerk) route(c *chore) error {
 	c.said = "routed to " + c.mark.Agent
 	if c.from != "" {
-		c.said = "goes from " + c.mark.From + ", whose thread is parked, to " + c.mark.Agent
+		c.said = "goes from " + c.mark.From + ", whose thread starts nothing now, to " + c.mark.Agent
 	}
 	return k.reassign(c.ref, c.from, c.login, nil, journal.NewRun(k.instance))
 }

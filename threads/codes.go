@@ -90,6 +90,7 @@ const (
 	AgentFailing  Code = "agent-failing"
 	Paused        Code = "paused"
 	ThreadPark    Code = "parked"
+	ThreadDown    Code = "backend-down"
 	OverBudget    Code = "over-budget"
 	OverWindow    Code = "over-window"
 	WindowKept    Code = "reserve"
@@ -388,7 +389,10 @@ var codeDocs = []CodeDoc{
 			"or a role; one item is tried after 5 minutes, then after 10, and so on up to 4 hours, and counts as no attempt",
 		"see the last words under NEEDS YOU, and `disinto logs AGENT`; a reload of factory.toml tries at once"),
 	doc(Paused, Busy, ByChoice, "{who} is paused", "a person said `disinto pause`", "`disinto resume WHO`"),
-	doc(ThreadPark, Busy, ByItself, "{thread} is parked{until}: {note}", "the thread is parked", ""),
+	doc(ThreadPark, Busy, ByItself, "{thread} is rate limited{until}: {note}",
+		"the provider of the thread's model limits its use", "wait, or name other threads in `fallback`"),
+	doc(ThreadDown, Busy, ByItself, "{thread} is backing off{until}: {note}",
+		"the thread's backend did not answer, or had no room; then a single session tries it", "see the reason"),
 	doc(OverBudget, Busy, ByItself, "{who} has used {note} today{until}",
 		"the day's budget of the agent or of its thread is used up", "raise `budget`, or wait for the next day (UTC)"),
 	doc(OverWindow, Busy, ByItself, "{thread} has used {note}{until}",

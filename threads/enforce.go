@@ -173,7 +173,7 @@ func (e *enforcer) wrongTime(st *Start) string {
 	touched := h.Touched[st.Item.Ref]
 	switch {
 	case h.Thread(st.Thread).ParkedUntil.After(e.s.Now):
-		return st.Thread + " is parked"
+		return st.Thread + " starts nothing now"
 	case !known || repo.AsOf.IsZero():
 		return "its repository was not read"
 	case st.Item.Kind != agents.KindSchedule && touched.After(time.Time{}) && !repo.AsOf.After(touched):

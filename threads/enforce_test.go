@@ -61,7 +61,7 @@ func TestEnforce(t *testing.T) {
 		{"no agent of ours", issue, "", func(p *Plan) { p.Starts[0].Agent = "dev-gone" }, "has no role dev on api"},
 		{"paused", issue, "history paused thread=api", nil, "paused"},
 		{"all paused", issue, "history paused", nil, "paused"},
-		{"parked", issue, "history parked api +1m limit", nil, "api is parked"},
+		{"parked", issue, "history parked api +1m limit", nil, "api starts nothing now"},
 		{"not read", issue, "unread", nil, "its repository was not read"},
 		{"written to", issue, "history touched 1 now", nil, "older than our last write"},
 		{"closed", issue, "issue 1 backlog closed", nil, "it is not open"},

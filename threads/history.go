@@ -366,8 +366,9 @@ type ThreadHistory struct {
 	// means not parked.
 	ParkedUntil time.Time `json:"parked_until,omitzero"`
 	ParkedWhy   string    `json:"parked_why,omitempty"`
-	Downs       int       `json:"downs,omitempty"`  // sessions in a row that found no backend
-	Limits      int       `json:"limits,omitempty"` // sessions in a row, one after the other, that met a usage limit
+	ParkedAs    Code      `json:"parked_as,omitempty"` // ThreadDown; empty: a provider's limit
+	Downs       int       `json:"downs,omitempty"`     // sessions in a row that found no backend
+	Limits      int       `json:"limits,omitempty"`    // sessions in a row, one after the other, that met a usage limit
 	// Unanswered is the agent whose session had no answer, since the last session that had one.
 	Unanswered string  `json:"unanswered,omitempty"`
 	Returns    Returns `json:"returns,omitzero"` // how soon verdicts on the thread's work came

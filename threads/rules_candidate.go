@@ -92,7 +92,7 @@ var freeRules = []freeRule{
 	{"agent not held", false, notHeld},
 	{"not failing", false, notFailing},
 	{"not paused", false, notPaused},
-	{"thread not parked", false, notParked},
+	{"thread not rate limited, nor backing off", false, notParked},
 	{"within the budget", false, withinBudget},
 	{"window not used up", false, withinWindows},
 	{"window not reserved", true, windowReserved},
@@ -458,7 +458,7 @@ func notPaused(v *view, c candidate) *Reason {
 func notParked(v *view, c candidate) *Reason {
 	t := v.History.Thread(c.agent.Thread)
 	if v.later(t.ParkedUntil) {
-		return &Reason{Code: ThreadPark, Thread: c.agent.Thread, Until: t.ParkedUntil, Note: t.ParkedWhy}
+		return &Reason{Code: cmp.Or(t.ParkedAs, ThreadPark), Thread: c.agent.Thread, Until: t.ParkedUntil, Note: t.ParkedWhy}
 	}
 	return nil
 }

@@ -739,6 +739,9 @@ func (w *scriptWorld) history(f []string) {
 	case "parked": // THREAD UNTIL WHY...
 		t := Entry(h.Threads, f[1])
 		t.ParkedUntil, t.ParkedWhy = w.at(f[2]), strings.Join(f[3:], " ")
+		if t.ParkedAs = ""; !strings.Contains(t.ParkedWhy, "limit") {
+			t.ParkedAs = ThreadDown
+		}
 	case "paused", "resumed": // thread=NAME, agent=NAME, or nothing
 		var p Pause
 		if len(f) > 1 {

@@ -170,6 +170,7 @@ type ThreadDocument struct {
 	Slots       []SlotDocument  `json:"slots"`  // by index
 	Paused      bool            `json:"paused"` // the thread, or everything
 	ParkedUntil time.Time       `json:"parked_until,omitzero"`
+	ParkedAs    threads.Code    `json:"parked_as,omitempty"` // threads.ThreadPark or ThreadDown
 	ParkedWhy   string          `json:"parked_why"`
 	Spent       SpentDocument   `json:"spent"` // by its agents
 	// Windows are the windows of its subscription, shortest first; left out if it has none.
@@ -178,6 +179,14 @@ type ThreadDocument struct {
 	Server *ServerDocument `json:"server,omitempty"`
 	// Cold says why the newest session that continued a conversation computed most of it again; empty if it did not.
 	Cold string `json:"cold,omitempty"`
+}
+
+// Rest says in two words why a parked thread starts nothing.
+func (t *ThreadDocument) Rest() string {
+	if t.ParkedAs == threads.ThreadDown {
+		return "backing off"
+	}
+	return "rate limited"
 }
 
 // WindowDocument describes the usage of a window.

@@ -42,6 +42,7 @@ var statuses = map[threads.Code]Status{
 	threads.MergedNotClosed: Merging, threads.CIPending: Merging, threads.MergeAgain: Merging,
 	threads.MergeLate: Merging, threads.MergeQueued: Merging,
 	threads.CoolDown: BackingOff, threads.AgentHeld: BackingOff, threads.NoAnswer: BackingOff,
+	threads.ThreadDown: BackingOff,
 	threads.ThreadPark: Limited, threads.OverBudget: Limited, threads.OverWindow: Limited, threads.WindowKept: Limited,
 	threads.ReviewLimit: Limited, threads.OpenerLimit: Limited, threads.Paused: Paused,
 }

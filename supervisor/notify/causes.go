@@ -72,8 +72,8 @@ func Causes(d *control.Document) (list []Message) {
 	for i := range d.Threads {
 		t := &d.Threads[i]
 		if !t.ParkedUntil.IsZero() {
-			tell(threads.NotifyParked, "parked "+t.Name, fmt.Sprintf("thread %s is parked until %s: %s",
-				t.Name, t.ParkedUntil.UTC().Format(time.RFC3339), Clean(t.ParkedWhy, maxWhy)))
+			tell(threads.NotifyParked, "parked "+t.Name, fmt.Sprintf("thread %s is %s until %s: %s",
+				t.Name, t.Rest(), t.ParkedUntil.UTC().Format(time.RFC3339), Clean(t.ParkedWhy, maxWhy)))
 		}
 		if usedUp(&t.Spent) {
 			tell(threads.NotifyBudget, "budget of thread "+t.Name, "thread "+t.Name+spentWords(&t.Spent))

@@ -106,7 +106,7 @@ func TestCauses(t *testing.T) {
 		{"no configuration", func(d *control.Document) { d.Forge = control.ForgeDocument{} }, nil},
 		{"a parked thread", func(d *control.Document) {
 			d.Threads[0].ParkedUntil, d.Threads[0].ParkedWhy = until, "usage limit"
-		}, []string{"parked|parked llama|thread llama is parked until 2026-11-22T18:00:00Z: usage limit|"}},
+		}, []string{"parked|parked llama|thread llama is rate limited until 2026-11-22T18:00:00Z: usage limit|"}},
 		{"budgets", func(d *control.Document) {
 			d.Agents[0].Spent = control.SpentDocument{USD: 5, USDPerDay: 5, TokensPerDay: 10, Tokens: 9}
 			d.Threads[0].Spent = control.SpentDocument{Tokens: 12, TokensPerDay: 10}

@@ -112,7 +112,7 @@ func holds(batch []Message, m Message) bool {
 var titles = map[threads.Topic]string{
 	threads.NotifyNeedsHuman: "disinto needs you",
 	threads.NotifyMerged:     "disinto merged",
-	threads.NotifyParked:     "disinto: a thread is parked",
+	threads.NotifyParked:     "disinto: a thread starts nothing",
 	threads.NotifyBudget:     "disinto: a budget is used up",
 	threads.NotifyDown:       "disinto: the forge",
 }

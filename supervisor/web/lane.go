@@ -89,7 +89,7 @@ func (f *frame) totals(slots []lane, d *control.Document, h *control.HistoryDocu
 		idle.Tone = "warn"
 	}
 	add(idle)
-	add(total{Name: "Rate limited", Value: percent(parked, whole), Href: "#shares"})
+	add(total{Name: "Limited", Value: percent(parked, whole), Href: "#shares"})
 	return sec
 }
 
@@ -186,7 +186,7 @@ func (f *frame) draw(l *lane) drawing {
 	words := l.Name + ": " + control.Count(sessionsIn(l.Bars), "session")
 	d := drawing{Name: l.Name, Now: f.x(f.now), Words: words}
 	for _, p := range l.Parked {
-		d.Shapes = append(d.Shapes, f.shape(&p, "parked", "rate limited: "+p.Kind))
+		d.Shapes = append(d.Shapes, f.shape(&p, "parked", "starts nothing: "+p.Kind))
 	}
 	for _, b := range l.Free {
 		d.Shapes = append(d.Shapes, f.shape(&b, "beside", "idle while work waits: "+b.Kind))
@@ -244,7 +244,7 @@ type share struct {
 func (f *frame) shares(lanes []lane) section {
 	sec := section{
 		ID: "shares", Title: "Utilization", Note: "of the time shown",
-		Head: columns("Lane", "Busy#", "Rate limited#", "Idle, work waiting#", "Idle#", "Main cause"),
+		Head: columns("Lane", "Busy#", "Limited#", "Idle, work waiting#", "Idle#", "Main cause"),
 	}
 	for i := range lanes {
 		sec.Rows = append(sec.Rows, render("share", lanes[i].Name, f.share(&lanes[i])))

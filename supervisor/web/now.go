@@ -153,7 +153,7 @@ func running(d *control.Document) section {
 		case l.Paused:
 			l.Pill = &pill{"hold", "Paused"}
 		case !l.ParkedUntil.IsZero():
-			l.Pill, l.Why = &pill{"hold", "Rate limited"}, l.ParkedWhy+", until "+at(l.ParkedUntil).Machine
+			l.Pill, l.Why = &pill{"hold", title(l.Rest())}, l.ParkedWhy+", until "+at(l.ParkedUntil).Machine
 		}
 		sec.Rows = append(sec.Rows, render("lineup", l.Name, &l))
 	}

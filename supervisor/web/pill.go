@@ -39,8 +39,11 @@ var codePills = map[threads.Code]string{
 // itemPill returns the pill of an open item.
 func itemPill(q *control.QueueDocument) pill {
 	p := statusPills[q.Status()]
-	if q.NeedsPerson {
+	switch {
+	case q.NeedsPerson:
 		return needPill(q.Code)
+	case q.Code == threads.OverBudget:
+		p.Text = "Over budget"
 	}
 	return p
 }
@@ -108,7 +111,7 @@ func legend() []pill {
 		{"review", "review"},
 		{"schedule", "scheduled"},
 		{"failed", "failed"},
-		{"parked", "rate limited"},
+		{"parked", "rate limited or backing off"},
 		{"beside", "idle while work waits"},
 	}
 }

@@ -52,6 +52,8 @@ func everything() []Record {
 	conflict.Start.Item.Kind, conflict.Start.Cause = agents.KindRework, threads.CauseConflict
 	elsewhere := startRec("i", 23, 1)
 	elsewhere.Start.Thread, elsewhere.Start.Sticky = "anthropic", false
+	full := startRec("y", 63, 1)
+	full.Start.Thread = "box"
 	again := startRec("x", 61, 1)
 	again.Start.Item.Kind, again.Start.Chain, again.Start.Agent = agents.KindReview, review.Start.Chain, "review-opus"
 	big := startRec("z", 62, 1)
@@ -143,6 +145,7 @@ func everything() []Record {
 		}),
 		revoked, endRec("j", time.Minute, End{Result: agents.TokenRejected, Reason: "the forge refuses it"}),
 		elsewhere, endRec("i", time.Minute, End{Result: agents.Limited, Reason: "limit"}),
+		full, endRec("y", time.Minute, End{Result: agents.NoRoom, Reason: "full"}),
 		{At: noon, Blocked: &Blocked{Chain: Ref{Repo: "o/r", Number: 10}, Kind: agents.KindIssue, Why: "gave up"}},
 		{At: noon, Released: &Released{Ref{Repo: "o/r", Number: 1}}},
 		{At: noon, Handed: &Handed{Ref: Ref{Repo: "o/r", Number: 20}, Rounds: 6, Why: "6 rounds"}},

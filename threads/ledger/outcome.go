@@ -87,7 +87,7 @@ var outcomes = []outcome{
 	// whole backlog.
 	{"not started", notStarted, (*ended).unstartable, false},
 	{"token rejected", is(agents.TokenRejected), (*ended).rejected, false},
-	{"no room", is(agents.NoRoom), func(e *ended) { e.park(e.at.Add(noRoomRest), e.Reason) }, false},
+	{"no room", is(agents.NoRoom), func(e *ended) { e.park(e.at.Add(noRoomRest), e.Reason, threads.ThreadDown) }, false},
 	{"no place", is(agents.NoPlace), (*ended).placeless, false},
 	{"limited", is(agents.Limited), (*ended).limited, false},
 	{"no answer", unexplained, (*ended).unanswered, false},
@@ -333,7 +333,7 @@ func doubled(first time.Duration, times int, most time.Duration) time.Duration {
 func (e *ended) backendDown() {
 	if e.thread.Downs++; e.thread.Downs >= breakerThreshold {
 		coolDown(downRest)(e)
-		e.park(e.at.Add(e.Breaker), e.Reason)
+		e.park(e.at.Add(e.Breaker), e.Reason, threads.ThreadDown)
 		return
 	}
 	e.item.Downs++
@@ -369,15 +369,15 @@ func (e *ended) unanswered() {
 		return
 	}
 	if before := e.thread.Unanswered; before != "" && before != e.Agent {
-		e.park(until, e.Reason)
+		e.park(until, e.Reason, threads.ThreadDown)
 	}
 	e.thread.Unanswered = e.Agent
 }
 
 // park never shortens a park: of two sessions that met the limit, the later reset counts.
-func (e *ended) park(until time.Time, why string) {
+func (e *ended) park(until time.Time, why string, as threads.Code) {
 	if until.After(e.thread.ParkedUntil) {
-		e.thread.ParkedUntil, e.thread.ParkedWhy = until, why
+		e.thread.ParkedUntil, e.thread.ParkedWhy, e.thread.ParkedAs = until, why, as
 	}
 }
 
@@ -398,7 +398,7 @@ func (e *ended) limited() {
 	default:
 		until = later(until, e.RetryAt)
 	}
-	e.park(until, why)
+	e.park(until, why, "")
 }
 
 // talks reports whether the session ended with a question or a plan.
@@ -484,6 +484,6 @@ func (e *ended) reached() {
 	e.thread.Downs, e.agent.Downs, e.item.Downs, e.thread.Limits = 0, 0, 0, 0
 	e.thread.Unanswered, e.item.Alone = "", 0
 	if !e.At.Before(e.thread.ParkedUntil) {
-		e.thread.ParkedUntil, e.thread.ParkedWhy = time.Time{}, ""
+		e.thread.ParkedUntil, e.thread.ParkedWhy, e.thread.ParkedAs = time.Time{}, "", ""
 	}
 }

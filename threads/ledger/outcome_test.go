@@ -550,7 +550,7 @@ func TestThreadWithoutAnswers(t *testing.T) {
 			h.Apply(start)
 			h.Apply(endRec(fmt.Sprint(i), time.Minute, End{Result: tt.result, Reason: "no credit"}))
 		}
-		if got := h.Thread("llama").ParkedWhy != ""; got != tt.parked {
+		if got := h.Thread("llama").ParkedAs == threads.ThreadDown; got != tt.parked {
 			t.Errorf("%+v: got parked %t", tt, got)
 		}
 	}
@@ -643,6 +643,9 @@ func TestParking(t *testing.T) {
 	)
 	if until := h.Thread("llama").ParkedUntil; !until.Equal(noon.Add(2 * time.Hour)) {
 		t.Errorf("got parked until %s, want the later reset", until)
+	}
+	if as := h.Thread("llama").ParkedAs; as != "" {
+		t.Errorf("a provider's limit: got parked as %s", as)
 	}
 	h.Apply(endRec("c", 3*time.Minute, End{Result: agents.Done}))
 	if h.Thread("llama").ParkedUntil.IsZero() {

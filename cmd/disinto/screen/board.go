@@ -119,7 +119,7 @@ func (v View) agentRows(d *control.Document) (rows []Row) {
 		row := Row{Group: AtWork, Name: t.Name, Title: "thread", style: held, Of: t.Name, Agent: t.Name, Paused: t.Paused}
 		switch {
 		case t.ParkedUntil.After(v.Now):
-			row.Why = fmt.Sprintf("parked for %s: %s", control.Age(t.ParkedUntil.Sub(v.Now)), t.ParkedWhy)
+			row.Why = fmt.Sprintf("%s for %s: %s", t.Rest(), control.Age(t.ParkedUntil.Sub(v.Now)), t.ParkedWhy)
 		case t.Paused && !d.Paused:
 			row.Why = "paused"
 		default:

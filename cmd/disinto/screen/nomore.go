@@ -66,7 +66,7 @@ func (v View) noMoreOn(d *control.Document, t *control.ThreadDocument) string {
 	case t.Paused:
 		return "paused: disinto resume " + t.Name
 	case t.ParkedUntil.After(v.Now):
-		return fmt.Sprintf("parked for %s: %s", control.Age(t.ParkedUntil.Sub(v.Now)), t.ParkedWhy)
+		return fmt.Sprintf("%s for %s: %s", t.Rest(), control.Age(t.ParkedUntil.Sub(v.Now)), t.ParkedWhy)
 	}
 	var busy, idle []string
 	var whys []string

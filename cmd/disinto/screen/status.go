@@ -214,7 +214,7 @@ func elsewhere(place string) string {
 	return "(on " + place + ") "
 }
 
-// waiting shows paused and parked threads, held agents with the remedy, and idle agents in one line.
+// waiting shows threads that start nothing, held agents with the remedy, and idle agents in one line.
 func (v View) waiting(p *page, d *control.Document) {
 	var rows [][]cell
 	for _, t := range d.Threads {
@@ -223,7 +223,7 @@ func (v View) waiting(p *page, d *control.Document) {
 		}
 		if t.ParkedUntil.After(v.Now) {
 			left := control.Age(t.ParkedUntil.Sub(v.Now))
-			rows = append(rows, labelled("parked", fmt.Sprintf("%s for %s: %s", t.Name, left, t.ParkedWhy), held))
+			rows = append(rows, labelled(t.Rest(), fmt.Sprintf("%s for %s: %s", t.Name, left, t.ParkedWhy), held))
 		}
 		if n := sessionsOn(d, t.Name); t.Overlap && n > len(t.Slots) {
 			text := fmt.Sprintf("%s: %d sessions share %s", t.Name, n, control.Count(len(t.Slots), "slot"))
