@@ -72,7 +72,6 @@ func TestDocuments(t *testing.T) {
 		"ask-cancel":     control.ConvoyCancelRequest{},
 		"ask-rebalance":  control.RebalanceRequest{},
 		"ask-upgrade":    control.UpgradeRequest{},
-		"forecast":       control.Forecast{},
 		"fleet-cycle":    fleet.Cycle{},
 		"fleet-one-host": fleet.HostStatus{},
 	} {

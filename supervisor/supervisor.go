@@ -45,7 +45,6 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/fleet"
 	"codeberg.org/johba/disinto/supervisor/saved"
 	"codeberg.org/johba/disinto/threads"
@@ -116,9 +115,6 @@ type Supervisor struct {
 	// Paused starts nothing until a person resumes the factory. Ask does the same if the state directory has no journal
 	// and the first scan finds work.
 	Paused, Ask bool
-	// Foresee makes a forecast for GET /v1/forecast, `why --until` and the status. Its errors are refusals. Nil refuses
-	// the request.
-	Foresee func(ctx context.Context, q Foresight) (*control.Forecast, error)
 	// Web is the control room, for [factory] listen_web; nil serves none.
 	Web http.Handler
 	// Notify notifies people; nil sends nothing.

@@ -71,9 +71,9 @@ const (
 	access    = "it is about access to the forge"
 	programs  = "it is about programs, and a trial runs none"
 	machine   = "it is about the machine, and a trial has none"
-	services  = "a trial has no services; a forecast goes on with those that are down"
+	services  = "a trial has no services"
 	cluster   = "it says where sessions run, not how long they take"
-	unblocked = "a journal has no dependencies; a forecast obeys it"
+	unblocked = "a journal has no dependencies"
 	messages  = "messages change no work"
 )
 
@@ -239,7 +239,7 @@ func (k *turned) config(t *testing.T, lines string) *sim.Trial {
 		}
 	}
 	trial := sim.Replay(obeyedJournal(), c, 30*24*time.Hour)
-	trial.Policy, trial.Seed, trial.Drain, trial.Quiet = sim.Ours, 1, 5*time.Hour, true
+	trial.Policy, trial.Seed, trial.Drain = sim.Ours, 1, 5*time.Hour
 	if k.play != nil {
 		k.play(&trial)
 	}

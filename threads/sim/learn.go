@@ -35,7 +35,6 @@ func Learn(j Journal) *Model {
 		m.sessions[g] = list
 	}
 	m.watch(past, j.Timeline.Merges)
-	m.countFiled(past)
 	return m
 }
 
@@ -195,23 +194,4 @@ func mergeTimes(past []ledger.Past, merges []ledger.Merged) (list []time.Duratio
 		last[m.Ref.Repo] = m.When
 	}
 	return list
-}
-
-// countFiled learns the rate and the kinds of the filed issues.
-func (m *Model) countFiled(past []ledger.Past) {
-	if len(past) == 0 {
-		return
-	}
-	first, last := past[0].Start, past[len(past)-1].Start
-	known := make(map[ledger.Ref]bool)
-	for i := range past {
-		s := &past[i]
-		if s.Kind.Writes() && !known[s.Chain] {
-			known[s.Chain] = true
-			m.filed = append(m.filed, workOf(s))
-		}
-	}
-	if hours := last.Sub(first).Hours(); hours > 1 {
-		m.perHour = float64(len(m.filed)) / hours
-	}
 }

@@ -27,7 +27,6 @@ type Work struct {
 	Steps, Looks []Step
 	Pulls        bool // with Steps: they lead to a pull request; otherwise the last step closes the issue
 
-	drawn  bool // all of it is drawn from the trial's model
 	judged bool // while the load is built: the last writing session was reviewed
 }
 

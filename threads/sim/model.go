@@ -12,8 +12,8 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// Model describes how long things take in a factory, how sessions end, and how often issues are filed. Learn makes
-// one from a journal. A model never changes, so trials may share it.
+// Model describes how long things take in a factory, and how sessions end. Learn makes one from a journal. A model
+// never changes, so trials may share it.
 //
 // A draw is a whole session of the past, so that a length, its outcome and its usage stay together. For the same
 // session of the same issue, equal seeds draw the same sample whatever else a trial does, so a difference between two
@@ -23,9 +23,7 @@ type Model struct {
 	counts   map[peers]int             // of all, including groups with too few
 	delays   map[Delay][]time.Duration // sorted, of at least leastDelays each
 	numbers  map[Delay]int
-	red      share  // pushes whose checks fail
-	filed    []Work // filed issues, without their sessions
-	perHour  float64
+	red      share // pushes whose checks fail
 }
 
 // peers is the key of a group of similar sessions.
@@ -88,18 +86,12 @@ type lot struct{ seed, number, part uint64 }
 
 func (l lot) rand() *rand.Rand { return rand.New(rand.NewPCG(l.seed, l.number<<20|l.part)) }
 
-// draw draws a session of an agent. If sofar is positive, the session has already taken that time.
-func (m *Model) draw(l lot, agent, thread string, kind agents.Kind, role string, sofar time.Duration) Sample {
+// draw draws a session of an agent.
+func (m *Model) draw(l lot, agent, thread string, kind agents.Kind, role string) Sample {
 	rng := l.rand()
 	list := m.group(agent, thread, kind, role)
 	if list == nil {
-		return usualSample(rng, kind, sofar)
-	}
-	if sofar > 0 {
-		from, _ := slices.BinarySearchFunc(list, sofar, func(s Sample, d time.Duration) int { return cmp.Compare(s.Took, d) })
-		if list = list[from:]; len(list) == 0 {
-			return Sample{Took: sofar + sofar/4, Result: agents.Done, Verdict: usualVerdict(rng, kind)}
-		}
+		return usualSample(rng, kind)
 	}
 	return list[rng.IntN(len(list))]
 }
@@ -127,7 +119,7 @@ func (m *Model) group(agent, thread string, kind agents.Kind, role string) []Sam
 }
 
 // usualSample draws a session of a kind that is not in the journal.
-func usualSample(rng *rand.Rand, kind agents.Kind, sofar time.Duration) Sample {
+func usualSample(rng *rand.Rand, kind agents.Kind) Sample {
 	mean := usualWriting
 	switch kind {
 	case agents.KindReview:
@@ -136,9 +128,6 @@ func usualSample(rng *rand.Rand, kind agents.Kind, sofar time.Duration) Sample {
 		mean = scheduledTime
 	}
 	took := seconds(mean.Seconds() * math.Exp(usualSigma*rng.NormFloat64()-usualSigma*usualSigma/2))
-	if took <= sofar {
-		took = sofar + sofar/4
-	}
 	return Sample{Took: took, Result: agents.Done, Verdict: usualVerdict(rng, kind), usual: true}
 }
 
@@ -196,7 +185,7 @@ func (m *Model) Learnt() (list []Learnt) {
 			continue
 		}
 		l := Learnt{What: g.what(), Sessions: n}
-		l.band(m.took(g), usualSample(lot{}.rand(), g.kind, 0).Took)
+		l.band(m.took(g), usualSample(lot{}.rand(), g.kind).Took)
 		if l.Usual {
 			l.P10, l.P50, l.P90 = 0, 0, 0 // drawn from its thread or from all
 		}

@@ -1,18 +1,11 @@
-// Package sim plays factories in virtual time, to compare policies and configurations and to forecast.
+// Package sim plays factories in virtual time, to compare policies and configurations.
 //
 // A Trial (trial.go) plays one factory with one load under one policy. Its Report says how long agents were idle while
 // work waited, how long issues waited, what was used, and how much context was read again. Nothing fails in a trial
 // except what its load, model and outages contain.
 //
-// A Model (model.go) learns from a journal how long sessions, checks, merges and people take, and how sessions end.
-// It answers two questions. All runs with one seed draw the same samples, so their differences come from the
-// configurations. Several seeds show how sure an answer is:
-//
-//	m := sim.Learn(sim.Journal{Past: past, Timeline: timeline})
-//
-//	// When will it be done? Many short runs from now; the quantiles of their fates are the band.
-//	f := sim.NewForecast(snapshot, m)
-//	fate := f.Run(seed, sim.Ask{Refs: []forge.Ref{ref}}).Fate(ref) // Start, Merged, Code
+// A Model (model.go) learns from a journal how long sessions, checks, merges and people take, and how sessions end. All
+// runs with one seed draw the same samples, so their differences come from the configurations:
 //
 //	// What would these days have been with another configuration? Replay the real sessions under another plan.
 //	t := sim.Replay(journal, config, 24*time.Hour)
@@ -60,7 +53,6 @@ type Trial struct {
 	Engine  bool      // sessions run elsewhere, with the delays of a real engine
 	// Drain is how long the trial continues after the last filing. 0 is long enough for everything that can be done.
 	Drain time.Duration
-	Quiet bool // does not measure idle agents while work waits, which takes half of the time
 	// Enough is called at every moment, and ends the trial if it returns true. The report is then of no use. May be nil.
 	Enough func() bool
 }
@@ -113,15 +105,11 @@ type trial struct {
 	merging  map[string]bool
 	at       map[forge.Ref]*trialIssue // by issue and by pull request
 	groups   map[alike]int
-	metered  bool                        // the configuration limits usage
-	decided  int                         // plans so far
-	numbered int64                       // issues so far
-	starts   []time.Time                 // starts of issues that waited when the trial began
-	waiters  map[forge.Ref][]*trialIssue // by the issue that they wait for
-	down     map[string]threads.Outage   // services that are down for the whole trial
-	gaps     map[string]time.Time        // since when agents are idle while work waits for them
-	end      time.Time                   // time after which the trial stops
-	left     int                         // undone issues
+	metered  bool                 // the configuration limits usage
+	numbered int64                // issues so far
+	gaps     map[string]time.Time // since when agents are idle while work waits for them
+	end      time.Time            // time after which the trial stops
+	left     int                  // undone issues
 	seen     Report
 }
 
@@ -130,9 +118,6 @@ type trialIssue struct {
 	Work
 	forge.Issue
 	hidden  bool // not assigned by the hub yet
-	stuck   bool // it waits for something that no trial plays
-	blocked int  // open issues that it waits for
-	bare    bool // only the pull request exists
 	group   int  // group of issues that the same agents may take
 	running int  // writing sessions on it right now
 	done    int  // writing sessions that succeeded
@@ -140,9 +125,6 @@ type trialIssue struct {
 	looked  int
 	pull    *forge.Pull
 	begun   time.Time // start of its first session; zero before
-	first   time.Time // start of its first session in the trial
-	waited  bool      // waited for its first session when the trial began
-	ended   time.Time // when it was closed
 	merged  bool
 	asked   int   // how often people were asked
 	context int64 // tokens that its sessions have read and written so far
@@ -318,7 +300,6 @@ func pinned(login string) []string {
 
 // decide is a tick. theirs selects the starts to carry out. It returns when time alone changes the plan.
 func (tr *trial) decide(theirs func(threads.Start) bool) (wake time.Time) {
-	tr.decided++
 	plan := threads.Decide(tr.snapshot(false))
 	tr.looked(&plan)
 	for _, st := range plan.Stops {
@@ -397,7 +378,7 @@ func (tr *trial) assign(t *trialIssue, agent string) {
 // steal is a cycle of the rebalancer.
 func (tr *trial) steal() {
 	pinned := func(t *trialIssue) bool { return len(t.Assignees) > 0 && !t.Closed && t.running == 0 }
-	if (tr.Quiet || tr.Model != nil) && !slices.ContainsFunc(tr.issues, pinned) {
+	if tr.Model != nil && !slices.ContainsFunc(tr.issues, pinned) {
 		return
 	}
 	for _, m := range threads.Rebalance(tr.snapshot(true)) {
@@ -413,7 +394,7 @@ func (tr *trial) settle() {
 	if n := len(tr.queue); n > 0 && tr.queue[n-1].at.Equal(tr.Now) {
 		return // more events follow at this moment
 	}
-	if !tr.moved || tr.Quiet {
+	if !tr.moved {
 		return
 	}
 	tr.moved = false

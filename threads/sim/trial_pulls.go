@@ -48,11 +48,7 @@ func (tr *trial) invite(t *trialIssue) {
 		tr.reviewed(t, "ada", t.verdict())
 		tr.outside()
 	}
-	switch {
-	case tr.reviewers():
-	case t.drawn:
-		tr.later(t, review)
-	default:
+	if !tr.reviewers() {
 		tr.After(t.Review, review)
 	}
 }
@@ -60,7 +56,7 @@ func (tr *trial) invite(t *trialIssue) {
 // closes reports whether the session that has just ended closes its issue without a pull request.
 func (tr *trial) closes(t *trialIssue) bool {
 	switch {
-	case t.drawn || t.pull != nil:
+	case t.pull != nil:
 		return false
 	case len(t.Work.Steps) > 0:
 		return !t.Pulls && t.wrote >= len(t.Work.Steps)
@@ -70,7 +66,7 @@ func (tr *trial) closes(t *trialIssue) bool {
 
 // check runs the checks of a new head.
 func (tr *trial) check(t *trialIssue, red bool) {
-	l := lot{tr.Seed, uint64(t.seed()), lotChecks + uint64(t.done)}
+	l := lot{tr.Seed, uint64(t.Number), lotChecks + uint64(t.done)}
 	takes := tr.Model.delay(l, Checks)
 	p := t.pull
 	if p.CI = forge.CINone; takes == 0 && !red {
@@ -161,39 +157,21 @@ func (tr *trial) merge(ref forge.Ref) {
 }
 
 func (tr *trial) close(t *trialIssue) {
-	if t.bare {
-		t.ended = tr.Now
-		return
-	}
 	if t.Closed {
 		tr.seen.Twice++
 		return
 	}
-	t.Closed, t.ended = true, tr.Now
+	t.Closed = true
 	tr.left--
 	tr.seen.Done++
 	tr.seen.turnarounds = append(tr.seen.turnarounds, tr.Now.Sub(t.Created))
 	tr.seen.Makespan = tr.Now.Sub(tr.origin)
-	tr.unblock(t)
-}
-
-// unblock marks a closed issue as closed in the blockers of its dependent issues.
-func (tr *trial) unblock(t *trialIssue) {
-	for _, o := range tr.waiters[t.Issue.Ref] {
-		o.Blockers = slices.Clone(o.Blockers)
-		for i := range o.Blockers {
-			if b := &o.Blockers[i]; b.Ref == t.Issue.Ref && b.State == forge.BlockerOpen {
-				b.State = forge.BlockerClosed
-				o.blocked--
-			}
-		}
-	}
 }
 
 // later makes a person act on an issue after a delay.
 func (tr *trial) later(t *trialIssue, do func()) {
 	t.asked++
-	takes := tr.Model.delay(lot{tr.Seed, uint64(t.seed()), lotPeople + uint64(t.asked)<<32}, People)
+	takes := tr.Model.delay(lot{tr.Seed, uint64(t.Number), lotPeople + uint64(t.asked)<<32}, People)
 	if takes == 0 {
 		do()
 		return

@@ -54,7 +54,7 @@ func (tr *trial) file(w *Work) {
 	}
 	tr.issues = append(tr.issues, t)
 	tr.at[t.Issue.Ref] = t
-	if len(w.Sessions)+len(w.Steps) == 0 && !w.drawn {
+	if len(w.Sessions)+len(w.Steps) == 0 {
 		tr.close(t)
 	}
 	tr.outside()
@@ -118,32 +118,32 @@ func (tr *trial) run(x *trialRun) {
 	if s.Item.Kind != agents.KindSchedule {
 		x.issue = tr.issue(s.Item.Ref)
 	}
-	x.how = tr.step(x, 0)
+	x.how = tr.step(x)
 	tr.begin(x)
 	tr.perform(x, tr.bounded(x))
 }
 
 // step returns the course of a session: from the load if it has it, otherwise drawn from the model.
-func (tr *trial) step(x *trialRun, sofar time.Duration) Step {
+func (tr *trial) step(x *trialRun) Step {
 	t, writes := x.issue, x.Item.Kind.Writes()
 	switch {
 	case t == nil && tr.Scheduled[x.Role] > 0:
 		return Step{Took: tr.Scheduled[x.Role], Result: agents.Done}
 	case t == nil:
-		return tr.draw(x, lot{tr.Seed, uint64(tr.seen.Sessions), lotScheduled}, sofar)
+		return tr.draw(x, lot{tr.Seed, uint64(tr.seen.Sessions), lotScheduled})
 	case x.Item.Cause == threads.CausePlan:
-		step := tr.draw(x, lot{tr.Seed, uint64(t.seed()), lotPlan}, sofar)
+		step := tr.draw(x, lot{tr.Seed, uint64(t.Number), lotPlan})
 		step.Result = agents.Planned
 		return step
 	case writes && t.wrote < len(t.Work.Steps):
 		return t.Work.Steps[t.wrote]
 	case !writes && t.looked < len(t.Work.Looks):
 		return t.Work.Looks[t.looked]
-	case len(t.Work.Steps)+len(t.Work.Looks) > 0 || t.drawn:
+	case len(t.Work.Steps)+len(t.Work.Looks) > 0:
 		if writes {
-			return tr.draw(x, lot{tr.Seed, uint64(t.seed()), lotWrite + uint64(t.wrote)}, sofar)
+			return tr.draw(x, lot{tr.Seed, uint64(t.Number), lotWrite + uint64(t.wrote)})
 		}
-		return tr.draw(x, lot{tr.Seed, uint64(t.seed()), lotReview + uint64(t.looked)}, sofar)
+		return tr.draw(x, lot{tr.Seed, uint64(t.Number), lotReview + uint64(t.looked)})
 	case !writes:
 		return Step{Took: t.Review, Result: agents.Done, Verdict: ledger.VerdictOf(t.verdict())}
 	}
@@ -151,22 +151,14 @@ func (tr *trial) step(x *trialRun, sofar time.Duration) Step {
 }
 
 // draw draws a step from the model.
-func (tr *trial) draw(x *trialRun, l lot, sofar time.Duration) Step {
-	s := tr.Model.draw(l, x.Agent, x.Thread, x.Item.Kind, x.Role, sofar)
+func (tr *trial) draw(x *trialRun, l lot) Step {
+	s := tr.Model.draw(l, x.Agent, x.Thread, x.Item.Kind, x.Role)
 	step := Step{Took: s.Took, Result: s.Result, Verdict: s.Verdict, Usage: s.Usage, Whole: !s.usual}
 	if x.Item.Kind.Writes() {
 		l.part += lotReview << 4
 		step.Red = tr.Model.turnsRed(l)
 	}
 	return step
-}
-
-// seed returns the number of an issue, or of a pull request without one.
-func (t *trialIssue) seed() int64 {
-	if t.bare {
-		return t.pull.Number
-	}
-	return t.Number
 }
 
 // begin records the session on its issue.
@@ -182,11 +174,6 @@ func (tr *trial) begin(x *trialRun) {
 	} else if t.pull != nil {
 		t.pull.Assignees = login
 		t.pull.Labels = With(Without(t.pull.Labels, forge.LabelInProgress), forge.LabelInProgress)
-	}
-	if t.first.IsZero() {
-		if t.first = tr.Now; t.waited {
-			tr.starts = append(tr.starts, tr.Now)
-		}
 	}
 	if !x.Item.Kind.Writes() {
 		return

@@ -75,7 +75,6 @@ func TestHostileDocuments(t *testing.T) {
 		"status lost": func(v View) string { v.Lost = true; return v.Status(full[control.Document]()) },
 		"why":         func(v View) string { return v.Why(full[threads.Explanation]()) },
 		"why all":     func(v View) string { return v.WhyAll(full[threads.Explanation]()) },
-		"until":       func(v View) string { return v.Until(full[control.Forecast]()) },
 		"life":        func(v View) string { return v.Item(full[control.ItemDocument]()) },
 		"history":     func(v View) string { return v.History(full[control.HistoryDocument]()) },
 		"record":      func(v View) string { return v.Record(full[control.RecordDocument]()) },
