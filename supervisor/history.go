@@ -195,5 +195,5 @@ func (h *history) report(_ context.Context, query url.Values) (*control.RecordDo
 	if err != nil {
 		return nil, control.Invalid("%s", err)
 	}
-	return control.RecordOf(h.state.past(), h.state.timeline(q.Since, time.Now()).Merges, q), nil
+	return control.RecordOf(h.state.past(), h.state.timeline(q.Since, time.Now()).Merges, h.state.ever(), q), nil
 }

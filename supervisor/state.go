@@ -333,6 +333,13 @@ func (st *state) past() []ledger.Past {
 	return slices.Clone(st.ledger.Past)
 }
 
+// ever counts the sessions of the factory since its first.
+func (st *state) ever() int64 {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.ledger.Receipt.N
+}
+
 // tried returns a chain's failed sessions, and the reviews that rejected it, since a person last retried it.
 func (st *state) tried(chain forge.Ref) (list []agents.Tried) {
 	st.mu.Lock()

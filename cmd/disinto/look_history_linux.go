@@ -11,7 +11,7 @@ import (
 
 // offlineHistory reads the history from a state directory.
 func offlineHistory(state string, ask url.Values) (*control.HistoryDocument, error) {
-	past, _, err := readOfflineJournal(state)
+	left, err := readOfflineJournal(state)
 	if err != nil {
 		return nil, err
 	}
@@ -20,7 +20,7 @@ func offlineHistory(state string, ask url.Values) (*control.HistoryDocument, err
 		return nil, err
 	}
 	d := &control.HistoryDocument{Sessions: []control.PastDocument{}}
-	for _, p := range past {
+	for _, p := range left.Past {
 		if of.Fits(&p) {
 			d.Sessions = append(d.Sessions, supervisor.PastOf(state, p))
 		}
@@ -30,17 +30,17 @@ func offlineHistory(state string, ask url.Values) (*control.HistoryDocument, err
 
 // offlineRecord makes a report from a state directory.
 func offlineRecord(state string, q control.RecordQuery) (*control.RecordDocument, error) {
-	past, timeline, err := readOfflineJournal(state)
+	left, err := readOfflineJournal(state)
 	if err != nil {
 		return nil, err
 	}
-	return control.RecordOf(past, timeline.Merges, q), nil
+	return control.RecordOf(left.Past, left.Merges, left.Receipt.N, q), nil
 }
 
-func readOfflineJournal(state string) ([]ledger.Past, ledger.Timeline, error) {
+func readOfflineJournal(state string) (*ledger.State, error) {
 	file, err := journal.ReadOnly(state)
 	if err != nil {
-		return nil, ledger.Timeline{}, err
+		return nil, err
 	}
 	defer file.Close()
 	return ledger.ReadHistory(file)

@@ -41,15 +41,16 @@ func foretold(s *soak) {
 	}
 }
 
-func readJournal(t *testing.T, state string) (j sim.Journal) {
+func readJournal(t *testing.T, state string) sim.Journal {
 	t.Helper()
 	file, err := os.Open(filepath.Join(state, "journal.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	if j.Past, j.Timeline, err = ledger.ReadHistory(file); err != nil {
+	past, err := ledger.ReadHistory(file)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return j
+	return sim.Journal{Past: past.Past, Timeline: past.Timeline}
 }

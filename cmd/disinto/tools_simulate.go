@@ -221,11 +221,11 @@ func (q *simulation) journalTrial(config *threads.Config) (t sim.Trial, err erro
 		return t, fmt.Errorf("cannot read the journal: %w", err)
 	}
 	defer file.Close()
-	past, timeline, err := ledger.ReadHistory(file)
+	past, err := ledger.ReadHistory(file)
 	if err != nil {
 		return t, fmt.Errorf("%s: %w", q.replay, err)
 	}
-	journal := sim.Journal{Past: past, Timeline: timeline}
+	journal := sim.Journal{Past: past.Past, Timeline: past.Timeline}
 	t = sim.Replay(journal, config, time.Duration(q.days*float64(24*time.Hour)))
 	if len(t.Load) == 0 {
 		return t, fmt.Errorf("%s has no session that worked on an issue", q.replay)

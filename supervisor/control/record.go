@@ -17,7 +17,9 @@ type RecordDocument struct {
 	Since time.Time `json:"since"`
 	// From is the end of the first session that counts, if sessions after Since are forgotten; absent otherwise. Then
 	// the sums are those of the newest ledger.PastLimit sessions.
-	From   time.Time     `json:"from,omitzero"`
+	From time.Time `json:"from,omitzero"`
+	// Ever counts all sessions of the factory, each of which has a receipt, since its first; 0 if unknown.
+	Ever   int64         `json:"ever,omitempty"`
 	Total  ledger.Tally  `json:"total"`
 	Groups []RecordGroup `json:"groups"`
 }
@@ -73,7 +75,7 @@ func Groupings() string {
 }
 
 // RecordOf answers a query from the remembered sessions and merges.
-func RecordOf(past []ledger.Past, merges []ledger.Merged, q RecordQuery) *RecordDocument {
+func RecordOf(past []ledger.Past, merges []ledger.Merged, ever int64, q RecordQuery) *RecordDocument {
 	var from time.Time
 	if len(past) >= ledger.PastLimit && past[0].End.After(q.Since) {
 		from = past[0].End.UTC()
@@ -82,12 +84,25 @@ func RecordOf(past []ledger.Past, merges []ledger.Merged, q RecordQuery) *Record
 		return q.Agent != "" && p.Agent != q.Agent || q.Thread != "" && p.Thread != q.Thread
 	})
 	d := &RecordDocument{
-		Since: q.Since.UTC(), From: from, Total: ledger.Total(past, merges, q.Since), Groups: []RecordGroup{},
+		Since: q.Since.UTC(), From: from, Ever: ever, Total: ledger.Total(past, merges, q.Since), Groups: []RecordGroup{},
 	}
 	for _, by := range q.By {
 		d.Groups = append(d.Groups, RecordGroup{by, ledger.Tallies(past, merges, q.Since, by)})
 	}
 	return d
+}
+
+// Counted says which sessions count, if earlier ones of the time are forgotten; empty if none is.
+func (d *RecordDocument) Counted() string {
+	if d.From.IsZero() {
+		return ""
+	}
+	of := ""
+	if d.Ever > ledger.PastLimit {
+		of = fmt.Sprintf(" of %d", d.Ever)
+	}
+	return fmt.Sprintf("counts the newest %d%s sessions, which ended since %s UTC: earlier ones are forgotten",
+		ledger.PastLimit, of, d.From.UTC().Format("2006-01-02 15:04"))
 }
 
 // Rows returns the rows of one group; nil if the query did not ask for it.

@@ -57,17 +57,18 @@ func lived(
 }
 
 // history reads the world's journal.
-func (w *World) history() (j sim.Journal) {
+func (w *World) history() sim.Journal {
 	w.T.Helper()
 	file, err := os.Open(filepath.Join(w.Dir, "journal.jsonl"))
 	if err != nil {
 		w.T.Fatal(err)
 	}
 	defer file.Close()
-	if j.Past, j.Timeline, err = ledger.ReadHistory(file); err != nil {
+	past, err := ledger.ReadHistory(file)
+	if err != nil {
 		w.T.Fatal(err)
 	}
-	return j
+	return sim.Journal{Past: past.Past, Timeline: past.Timeline}
 }
 
 // TestPrediction simulates a week of a real supervisor from its journal: the median and the 95 % wait are within 15 %

@@ -137,7 +137,9 @@ func meters(of, when string, d *control.SpentDocument) (list []meter) {
 
 // days draws the last 30 days on one scale, with the budget as a line.
 func days(record *control.RecordDocument, d *control.Document, u unit) section {
-	sec := section{ID: "days", Title: "By day", Note: "the last 30, in UTC", Class: "panel"}
+	sec := section{
+		ID: "days", Title: "By day", Note: cmp.Or(record.Counted(), "the last 30, in UTC"), Class: "panel",
+	}
 	if record.Total.Sessions == 0 {
 		sec.Empty = "No session ended in the last 30 days."
 		return sec

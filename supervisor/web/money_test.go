@@ -36,7 +36,7 @@ func month() *control.RecordDocument {
 	}
 	past[1].Verdict = ledger.Approved
 	merges := []ledger.Merged{{Ref: past[0].Ref, Chain: past[0].Ref, When: today}}
-	return control.RecordOf(past, merges, control.RecordQuery{Since: today.Add(-30 * 24 * time.Hour), By: ledger.Bys})
+	return control.RecordOf(past, merges, 0, control.RecordQuery{Since: today.Add(-30 * 24 * time.Hour), By: ledger.Bys})
 }
 
 // All bars have one scale, with lines that are easy to read, which the budget also fits. A day without a reported
@@ -145,7 +145,9 @@ func TestAgentsAndMoney(t *testing.T) {
 		},
 		{Name: "dev-new", Role: "dev", Thread: "llama", State: control.AgentHeld, Why: "paused", Paused: true},
 	}
-	v.api.answers["/v1/state"], v.api.answers["/v1/report"] = d, month()
+	cut := month()
+	cut.From, cut.Ever = today.Add(-48*time.Hour), 25000
+	v.api.answers["/v1/state"], v.api.answers["/v1/report"] = d, cut
 	v.signIn()
 	for path, wants := range map[string][]string{
 		"/agents": {
@@ -153,7 +155,7 @@ func TestAgentsAndMoney(t *testing.T) {
 		},
 		"/money": {
 			"$3.00 of $4.00 today", "$5.00 of $7.00 in 5h", "budget $4.00 a day", "≥ $10.00",
-			"unknown in 1 session",
+			"unknown in 1 session", "counts the newest 4000 of 25000 sessions",
 		},
 	} {
 		status, page := v.get(path)
@@ -171,7 +173,7 @@ func TestAgentsAndMoney(t *testing.T) {
 	if got := v.api.commands(); got != `/v1/pause {"name":"dev-qwen"}` {
 		t.Errorf("commands: %s", got)
 	}
-	v.api.set("/v1/report", control.RecordOf(nil, nil, control.RecordQuery{By: ledger.Bys}))
+	v.api.set("/v1/report", control.RecordOf(nil, nil, 0, control.RecordQuery{By: ledger.Bys}))
 	v.api.set("/v1/state", &control.Document{})
 	for path, want := range map[string]string{
 		"/agents": "No agent is configured",

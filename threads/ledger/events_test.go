@@ -134,7 +134,7 @@ func TestRefTextIsANumber(t *testing.T) {
 func TestNoJournal(t *testing.T) {
 	const good = `{"at":"2026-11-21T12:00:00Z","released":{"ref":"o/r#1"}}` + "\n"
 	for text, want := range map[string]bool{"": true, good: true, good + "nonsense\n": true, "nonsense\n": false} {
-		if _, _, err := ReadHistory(strings.NewReader(text)); err == nil != want {
+		if _, err := ReadHistory(strings.NewReader(text)); err == nil != want {
 			t.Errorf("%q: got %v", text, err)
 		}
 	}

@@ -156,17 +156,17 @@ func last(steps []agents.Step) []agents.Step { return steps[max(0, len(steps)-pa
 // LogPath returns the path of a session's log, relative to the state directory, which may move.
 func LogPath(agent, run string) string { return path.Join("logs", agent, run+".log") }
 
-// ReadHistory returns the sessions of a journal, oldest first, and its timeline. It skips lines that are not valid
-// records. A text in which no line is valid is not a journal.
-func ReadHistory(journal io.Reader) ([]Past, Timeline, error) {
+// ReadHistory returns the state at the end of a journal, with its sessions sorted by their start. It skips lines that
+// are not valid records. A text in which no line is valid is not a journal.
+func ReadHistory(journal io.Reader) (*State, error) {
 	s := New()
 	records, corrupt := 0, 0
 	err := Read(journal, func(r Record) { records++; s.Apply(r) }, func(_, _ int64) { corrupt++ })
 	if err == nil && records == 0 && corrupt > 0 {
-		return nil, Timeline{}, errors.New("cannot read the journal: none of its lines is a valid record")
+		return nil, errors.New("cannot read the journal: none of its lines is a valid record")
 	}
 	slices.SortStableFunc(s.Past, func(a, b Past) int { return a.Start.Compare(b.Start) })
-	return s.Past, s.Timeline, err
+	return s, err
 }
 
 // typicalOf is how many of the newest sessions of a kind decide how long its sessions take, and typicalFrom how many

@@ -47,11 +47,11 @@ func TestPast(t *testing.T) {
 		{"compacted", rest, fold(list...).Compact(noon)}, // sessions older than a month are dropped
 	} {
 		var got []string
-		past, _, err := ReadHistory(bytes.NewReader(journalText(t, tt.records)))
+		past, err := ReadHistory(bytes.NewReader(journalText(t, tt.records)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, s := range past {
+		for _, s := range past.Past {
 			got = append(got, fmt.Sprintf("%s %s of %s, %s, p%d %v %t", s.Kind, forge.Ref(s.Ref).Short(),
 				forge.Ref(s.Chain).Short(), s.End.Sub(s.Start), s.Priority, s.Skills, s.Pinned))
 		}

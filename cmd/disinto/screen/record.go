@@ -33,9 +33,8 @@ func (v View) Record(d *control.RecordDocument) string {
 		}
 		p.table(0, rows)
 	}
-	if !d.From.IsZero() {
-		fmt.Fprintf(&p.text, "\ncounts the newest %d sessions, which ended since %s: earlier ones are forgotten\n",
-			ledger.PastLimit, d.From.Local().Format("2006-01-02 15:04"))
+	if counted := d.Counted(); counted != "" {
+		fmt.Fprintf(&p.text, "\n%s\n", counted)
 	}
 	return p.text.String()
 }

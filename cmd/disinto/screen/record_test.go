@@ -35,7 +35,7 @@ func record() *control.RecordDocument {
 	}
 	past[4].Chain.Number = 0
 	merges := []ledger.Merged{{Ref: past[0].Ref, Chain: past[0].Ref, When: noon}}
-	return control.RecordOf(past, merges, control.RecordQuery{
+	return control.RecordOf(past, merges, 0, control.RecordQuery{
 		Since: noon.Add(-time.Hour), By: []ledger.By{ledger.ByAgent, ledger.BySkill},
 	})
 }
@@ -66,13 +66,13 @@ func TestRecordForgotten(t *testing.T) {
 		past = append(past, ledger.Past{Agent: "a", Kind: agents.KindIssue, Ref: ref, Chain: ref, Start: end, End: end})
 	}
 	by := []ledger.By{ledger.ByAgent}
-	want := "\ncounts the newest 4000 sessions, which ended since " + noon.Local().Format("2006-01-02 15:04") +
-		": earlier ones are forgotten\n"
-	cut := control.RecordOf(past, nil, control.RecordQuery{Since: noon.Add(-time.Hour), By: by, Agent: "a"})
+	want := "\ncounts the newest 4000 of 25000 sessions, which ended since " + noon.UTC().Format("2006-01-02 15:04") +
+		" UTC: earlier ones are forgotten\n"
+	cut := control.RecordOf(past, nil, 25000, control.RecordQuery{Since: noon.Add(-time.Hour), By: by, Agent: "a"})
 	if got := (View{}).Record(cut); !strings.HasSuffix(got, want) {
 		t.Errorf("got\n%s, want at its end %s", got, want)
 	}
-	whole := control.RecordOf(past, nil, control.RecordQuery{Since: noon.Add(time.Hour), By: by})
+	whole := control.RecordOf(past, nil, 25000, control.RecordQuery{Since: noon.Add(time.Hour), By: by})
 	if got := (View{}).Record(whole); strings.Contains(got, "forgotten") {
 		t.Errorf("nothing of that time is forgotten, and got\n%s", got)
 	}

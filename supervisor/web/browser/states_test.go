@@ -60,7 +60,7 @@ func (f *factory) Get(_ context.Context, path string, answer any) error {
 		known = why()
 	case "/v1/report":
 		q, _ := control.ReadRecordQuery(values, time.Now())
-		known = control.RecordOf(past(), merges(), q)
+		known = control.RecordOf(past(), merges(), 0, q)
 	case "/v1/history":
 		known = control.HistoryDocument{Sessions: documents(past()), Timeline: ledger.Timeline{Merges: merges()}}
 	case "/v1/convoys":
