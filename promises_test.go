@@ -223,7 +223,10 @@ var promises = []struct{ sentence, tests, gap string }{
 		"supervisor/simtest.TestCommandsAreBounded threads/ledger.TestCommandsPerMinute TestHeardIsBounded " +
 			"forge/forgejo.TestCommentsAreBounded", "",
 	},
-	{"`pause` needs write access to all repositories.", "supervisor/simtest.TestPauseInCommentWantsAllRepositories", ""},
+	{
+		"`pause` needs write access to all repositories, or to the one that it names.",
+		"supervisor/simtest.TestPauseInCommentWantsAllRepositories", "",
+	},
 	{
 		"count from accounts with write access only, checked on the forge",
 		"threads.TestSaid cmd/disinto.TestDialogueOnAForge", "",

@@ -98,11 +98,11 @@ func TestPause(t *testing.T) {
 		told(t, l, "/v1/pause", `{"name":"dev-coder"}`, "dev-coder: paused")
 		told(t, l, "/v1/pause", `{}`, "everything: paused")
 		told(t, l, "/v1/resume", `{"name":"llama"}`, "llama: resumed (everything is still paused: use disinto resume)")
-		told(t, l, "/v1/pause", `{"name":"nobody"}`, "404 cannot pause nobody: no thread or agent has that name")
+		told(t, l, "/v1/pause", `{"name":"nobody"}`, "404 cannot pause nobody: no thread, agent or repository has that name")
 		told(t, l, "/v1/pause", `{"name":"lama"}`,
-			"404 cannot pause lama: no thread or agent has that name, did you mean llama?")
+			"404 cannot pause lama: no thread, agent or repository has that name, did you mean llama?")
 		told(t, l, "/v1/pause", `{"name":"dev_codr"}`,
-			"404 cannot pause dev_codr: no thread or agent has that name, did you mean dev-coder?")
+			"404 cannot pause dev_codr: no thread, agent or repository has that name, did you mean dev-coder?")
 		told(t, l, "/v1/pause", `{"nam":"llama"}`, `400 cannot read the command: unknown field "nam"`)
 		told(t, l, "/v1/pause", `{"name":`, `400 cannot read the command: unexpected EOF`)
 		l.Stop()
@@ -118,7 +118,7 @@ func TestPause(t *testing.T) {
 		began := time.Now()
 		told(t, l, "/v1/resume", ``, "everything: resumed, agent dev-coder resumed")
 		told(t, l, "/v1/resume", `{"name":"llama"}`, "llama:  (not paused)")
-		told(t, l, "/v1/resume", `{"name":"nobody"}`, "404 cannot resume nobody: no thread or agent has that name")
+		told(t, l, "/v1/resume", `{"name":"nobody"}`, "404 cannot resume nobody: no thread, agent or repository has that name")
 		w.Until(2*time.Second, "the session", func() bool { return len(w.Exec.RunsOf(agents.KindIssue, 2)) == 1 })
 		if took := time.Since(began); took > 2*time.Second {
 			t.Errorf("the session started %s after resume, want at most 2 s", took)
@@ -126,6 +126,35 @@ func TestPause(t *testing.T) {
 		wantReplay(t, l)
 		l.Stop()
 		w.Check()
+	})
+}
+
+// A paused repository starts nothing, even after a restart, and the status says so.
+func TestPauseRepo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := simtest.New(t)
+		l := w.Start()
+		time.Sleep(time.Second)
+		told(t, l, "/v1/pause", `{"name":"Johba/Harb"}`, "Johba/Harb: paused")
+		told(t, l, "/v1/pause", `{"name":"johba/harb"}`, "johba/harb:  (paused already)")
+		told(t, l, "/v1/pause", `{"name":"johba/hrb"}`,
+			"404 cannot pause johba/hrb: no thread, agent or repository has that name, did you mean johba/harb?")
+		w.Forge.Issue("one")
+		paused := time.Now()
+		l.Stop()
+		l = w.Start()
+		time.Sleep(time.Hour)
+		wantHeld(t, l, "#1 paused")
+		if d := l.Document(); d.Paused || len(d.Repos) != 1 || !d.Repos[0].Paused || d.Repos[0].PausedAt.After(paused) {
+			t.Errorf("got paused %v, repositories %+v, want only johba/harb paused", d.Paused, d.Repos)
+		}
+		if n := len(w.Exec.RunsOf(agents.KindIssue, 1)); n != 0 {
+			t.Errorf("got %d sessions in a paused repository, want 0", n)
+		}
+		told(t, l, "/v1/resume", `{"name":"johba/HARB"}`, "johba/HARB: resumed")
+		w.Until(2*time.Second, "the session", func() bool { return len(w.Exec.RunsOf(agents.KindIssue, 1)) == 1 })
+		wantReplay(t, l)
+		l.Stop()
 	})
 }
 

@@ -35,7 +35,7 @@ var verbs = map[string]verb{
 }
 
 // verbHelp answers an unknown command.
-const verbHelp = "use /disinto retry, cancel, release, why, start, assign AGENT, or pause [THREAD|AGENT]"
+const verbHelp = "use /disinto retry, cancel, release, why, start, assign AGENT, or pause [THREAD|AGENT|REPO]"
 
 // execute carries out a command and returns the answer, which has at most a few lines.
 func (cv *conversation) execute(ctx context.Context, said forge.CommandComment) (answer string) {
@@ -88,10 +88,15 @@ func (cv *conversation) sling(ctx context.Context, said forge.CommandComment) (s
 	return report.Line(), err
 }
 
-// pause carries out a pause. It affects every repository of the factory, so the comment's author must have write
-// access to all of them.
+// pause carries out a pause. The comment's author must have write access to the repository that it names, else to all
+// of the factory, because the pause affects each of them.
 func (cv *conversation) pause(ctx context.Context, said forge.CommandComment) (string, error) {
-	for _, repo := range cv.state.config().Forge.Repos {
+	name, config := strings.Join(said.Command.Args, ""), cv.state.config()
+	repos := config.Forge.Repos
+	if repo, err := config.Repo(name); err == nil {
+		repos = []string{repo}
+	}
+	for _, repo := range repos {
 		may, err := fetch(cv.core, func(ctx context.Context, f Forge) (bool, error) {
 			return f.MayWrite(ctx, repo, said.Author)
 		})
@@ -99,11 +104,11 @@ func (cv *conversation) pause(ctx context.Context, said forge.CommandComment) (s
 			err = fmt.Errorf("%w: %s may not write to %s", forge.ErrForbidden, said.Author, repo)
 		}
 		if err != nil {
-			return "", fmt.Errorf("cannot pause agents that also work in other repositories: %w", err)
+			return "", fmt.Errorf("cannot pause what also works in other repositories: %w", err)
 		}
 	}
 	var report control.Report
-	err := cv.pausing.pause(ctx, control.PauseRequest{Name: strings.Join(said.Command.Args, "")}, &report)
+	err := cv.pausing.pause(ctx, control.PauseRequest{Name: name}, &report)
 	return report.Line() + "; until disinto resume", err
 }
 

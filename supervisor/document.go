@@ -50,7 +50,7 @@ func (st *state) summaryLocked(now time.Time) *control.Document {
 		StartedAt: st.life.started, Upgrades: st.life.upgrades, UpgradedAt: st.life.upgraded,
 		Config:  control.ConfigDocument{Generation: st.generation, Error: text(st.cfgErr)},
 		Threads: []control.ThreadDocument{}, Agents: []control.AgentDocument{}, Sessions: []control.SessionDocument{},
-		Recent: []control.RecentDocument{},
+		Repos: []control.RepoDocument{}, Recent: []control.RecentDocument{},
 	}
 	d.PausedAt, d.Paused = st.ledger.Paused[threads.Pause{}]
 	if st.cfg == nil {
@@ -68,6 +68,9 @@ func (st *state) summaryLocked(now time.Time) *control.Document {
 		a := st.agentLocked(&st.cfg.Agents[i], now)
 		a.Spent.CacheHit = byAgent.of(a.Name)
 		d.Agents = append(d.Agents, a)
+	}
+	for _, name := range st.cfg.Forge.Repos {
+		d.Repos = append(d.Repos, st.repoLocked(name))
 	}
 	return d
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// pausing pauses and resumes everything, a thread or an agent.
+// pausing pauses and resumes everything, a thread, an agent or a repository.
 type pausing struct {
 	*core
 	paused bool        // start nothing until a person resumes the factory
@@ -21,8 +22,8 @@ type pausing struct {
 	asking atomic.Bool // the first scan decides whether a person must resume the factory
 }
 
-// pause stops everything, a thread or an agent from starting sessions, until unpause, even across restarts. Running
-// sessions and merges continue. The command may be repeated.
+// pause starts no sessions any more, or none on a thread, of an agent or in a repository, until resume, even across
+// restarts. Running sessions and merges continue. The command may be repeated.
 func (ps *pausing) pause(_ context.Context, r control.PauseRequest, report *control.Report) error {
 	named, paused := ps.pauses(r.Name)
 	if len(named) == 0 {
@@ -37,7 +38,9 @@ func (ps *pausing) resume(_ context.Context, r control.PauseRequest, report *con
 	named, paused := ps.pauses(r.Name)
 	todo := slices.Clone(paused)
 	if r.Name != "" {
-		todo = slices.DeleteFunc(todo, func(p threads.Pause) bool { return p.Thread != r.Name && p.Agent != r.Name })
+		todo = slices.DeleteFunc(todo, func(p threads.Pause) bool {
+			return p.Name() != r.Name && !slices.Contains(named, p)
+		})
 	}
 	if len(named)+len(todo) == 0 {
 		return ps.unknownName("resume", r.Name)
@@ -51,10 +54,11 @@ func (ps *pausing) resume(_ context.Context, r control.PauseRequest, report *con
 	return nil
 }
 
-// unknownName refuses a command about an unknown thread or agent.
+// unknownName refuses a command about an unknown thread, agent or repository.
 func (ps *pausing) unknownName(verb, name string) error {
-	return control.NotFound("cannot %s %s: no thread or agent has that name%s", verb, name,
-		ps.state.config().SuggestName(name))
+	c := ps.state.config()
+	return control.NotFound("cannot %s %s: no thread, agent or repository has that name%s", verb, name,
+		cmp.Or(c.SuggestName(name), threads.Suggest(name, c.Forge.Repos)))
 }
 
 // pauses returns the pauses that a name may mean, and those in force. A thread and an agent may share a name.
@@ -65,6 +69,9 @@ func (ps *pausing) pauses(name string) (named, inForce []threads.Pause) {
 	}
 	if name != "" && config.Agent(name) != nil {
 		named = append(named, threads.Pause{Agent: name})
+	}
+	if repo, err := config.Repo(name); err == nil {
+		named = append(named, threads.Pause{Repo: repo})
 	}
 	return named, ps.state.paused()
 }
@@ -83,7 +90,7 @@ func (ps *pausing) setPauses(report *control.Report, name string, list []threads
 			return err
 		}
 		ps.log.Info(pauseWords(p) + " " + done)
-		if p == (threads.Pause{}) || len(list) == 1 && cmp.Or(p.Thread, p.Agent) == report.Subject {
+		if p == (threads.Pause{}) || len(list) == 1 && strings.EqualFold(p.Name(), report.Subject) {
 			report.Add("%s", done)
 		} else {
 			report.Add("%s %s", pauseWords(p), done)
@@ -107,6 +114,8 @@ func pauseWords(p threads.Pause) string {
 		return "thread " + p.Thread
 	case p.Agent != "":
 		return "agent " + p.Agent
+	case p.Repo != "":
+		return p.Repo
 	}
 	return "everything"
 }

@@ -81,6 +81,7 @@ func (d *decision) line() {
 		d.queue = append(d.queue, w)
 	}
 	slices.SortFunc(d.queue, before)
+	d.inTurns()
 }
 
 // classify gathers the items without an objection by class.
@@ -156,6 +157,7 @@ func (d *decision) occupy(got *placement, s Start) {
 	d.countOpened(session)
 	d.attend(session)
 	got.work.taken = true
+	d.enter(got.work)
 	got.cand.agent.work(s.Item.Ref)
 	got.thread.begin()
 	d.comes(got.thread, session)

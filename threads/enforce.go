@@ -164,7 +164,7 @@ func (e *enforcer) wrongBeside(st *Start) string {
 // writes.
 func (e *enforcer) wrongTime(st *Start) string {
 	h := &e.s.History
-	for _, pause := range []Pause{{}, {Thread: st.Thread}, {Agent: st.Agent}} {
+	for _, pause := range []Pause{{}, {Thread: st.Thread}, {Agent: st.Agent}, {Repo: st.Item.Ref.Repo}} {
 		if _, paused := h.Paused[pause]; paused {
 			return "paused"
 		}

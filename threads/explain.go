@@ -207,7 +207,7 @@ func (ex *Explanation) conclude(plan *Plan, d *decision, w *work) {
 	}
 	for i, h := range plan.Holds {
 		if h.Item.Ref == w.Ref && h.Item.Role == w.Item.Role {
-			ex.Verdict, ex.Code = waits(d.inFull(h.Reason))+w.onLadder(), h.Reason.Code
+			ex.Verdict, ex.Code = waits(d.inFull(h.Reason))+d.inTurn(w)+w.onLadder(), h.Reason.Code
 			if ends := ex.Code.Ends(); ends == ByItself || ends == ByScan {
 				ex.Position = i + 1
 			}

@@ -27,7 +27,7 @@ type History struct {
 	Listens map[string]time.Time      // by repository: when we first read it, by the forge's clock
 	Failing map[Crew]*Streak          // agents, threads and roles whose last session failed
 	Slots   map[SlotKey]Warm          // residents of sticky slots
-	// Paused has the time at which a person paused a thread, an agent or everything.
+	// Paused has the time at which a person paused a thread, an agent, a repository or everything.
 	Paused map[Pause]time.Time
 	// Touched has the time at which we last wrote to an issue or pull request, or a session on it ended. A fact
 	// requested before that is stale and is not acted on. Touched is not journalled: after a restart every fact is newer
@@ -392,6 +392,8 @@ type RepoHistory struct {
 	// ended; empty once they have passed.
 	RedBase string `json:"red_base,omitempty"`
 	RedWhy  string `json:"red_why,omitempty"`
+	// Turns has the last start of each kind of work. The repository whose last one is oldest has the next turn.
+	Turns map[agents.Kind]time.Time `json:"turns,omitempty"`
 }
 
 // AuthorHistory remembers a person who opened a pull request.
@@ -434,13 +436,18 @@ type Warm struct {
 	Left  time.Time // when that session ended; zero when that is not known
 }
 
-// Pause names what is paused: a thread, an agent or, with neither, everything.
+// Pause names what is paused: a thread, an agent, a repository or, with none of them, everything.
 type Pause struct {
 	Thread string `json:"thread,omitempty"`
 	Agent  string `json:"agent,omitempty"`
+	Repo   string `json:"repo,omitempty"`
 }
 
-// Compare orders pauses: everything, then agents, then threads, each by name.
+// Name returns the name of what is paused; empty for everything.
+func (p Pause) Name() string { return cmp.Or(p.Thread, p.Agent, p.Repo) }
+
+// Compare orders pauses: everything, then repositories, agents and threads, each by name.
 func (p Pause) Compare(other Pause) int {
-	return cmp.Or(strings.Compare(p.Thread, other.Thread), strings.Compare(p.Agent, other.Agent))
+	return cmp.Or(strings.Compare(p.Thread, other.Thread), strings.Compare(p.Agent, other.Agent),
+		strings.Compare(p.Repo, other.Repo))
 }

@@ -24,6 +24,7 @@ type work struct {
 	stage *stage        // of the same
 	role  *agents.Role  // of a scheduled item
 	repo  *forge.Repo   // nil when it was never read
+	home  *repoState    // of the same
 	pulls []*forge.Pull // for the issue
 	past  *ChainHistory // of the issue or pull request itself
 	chain *ChainHistory // of its chain
@@ -147,7 +148,9 @@ func (v *view) fillScheduled(w *work, r *agents.Role, repo string) {
 
 // complete computes once the values that rules and sorting need many times.
 func (v *view) complete(w *work) {
-	w.repo = v.repo(w.Ref.Repo)
+	if i, known := v.repoAt(w.Ref.Repo); known {
+		w.repo, w.home = &v.Facts.Repos[i], &v.homes[i]
+	}
 	w.stale = w.repo != nil && (v.stale(w.repo, w.Ref) || w.Chain != w.Ref && v.stale(w.repo, w.Chain))
 	w.nearness = int8(slices.Index(kindOrder, w.Kind))
 	w.urgency = int16(3*w.Priority + 1)

@@ -23,10 +23,14 @@ const (
 	cold
 )
 
-// before is the order of the queue: priority, passed over, kind, age, name. For a given slot, warmth comes between
-// passed over and kind: see better. It compares further only where it must: sorting calls it 100,000 times.
+// before is the order of the queue: priority, passed over, kind, the turn of its repository, age, name. For a given
+// slot, warmth comes between passed over and kind: see better. It compares further only where it must: sorting calls it
+// 100,000 times.
 func before(a, b *work) int {
 	if c := cmp.Or(cmp.Compare(a.urgency, b.urgency), cmp.Compare(a.nearness, b.nearness)); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(a.turn(), b.turn()); c != 0 {
 		return c
 	}
 	return older(a, b)
@@ -57,6 +61,7 @@ func better(a, b *placement) int {
 		cmp.Compare(a.work.urgency, b.work.urgency),
 		a.warmth-b.warmth,
 		cmp.Compare(a.work.nearness, b.work.nearness),
+		cmp.Compare(a.work.turn(), b.work.turn()),
 		older(a.work, b.work),
 		falseLast(a.home, b.home),
 		falseLast(b.away, a.away),
@@ -179,13 +184,14 @@ func (p *placement) improve(other *placement) {
 	}
 }
 
-// took recomputes the best placements that a start may have changed: that of its own thread, and those whose item can
-// no longer start. On every other thread some items are gone, but not the best.
+// took recomputes the best placements that a start may have changed: that of its own thread, those whose item can no
+// longer start, and those in its repository, which now has the last turn. On every other thread some items are gone or
+// come later, but not the best.
 func (p *placer) took(started *placement) {
 	p.advance()
 	for i := range p.view.threads {
 		t, b := &p.view.threads[i], &p.best[i]
-		if b.work != nil && !p.open(b.work) {
+		if b.work != nil && (!p.open(b.work) || b.work.home == started.work.home && len(p.homes) > 1) {
 			p.best[i] = p.bestOn(t)
 		}
 	}
@@ -327,11 +333,11 @@ func (t *threadState) residentElsewhere(agent string) bool {
 }
 
 // passedOver returns the first item, by priority and age alone, that could have had the slot of a placement; zero
-// when that is the placement's own item.
+// when that is the placement's own item. An item whose repository has its turn later is not passed over.
 func (p *placer) passedOver(got *placement) Key {
 	first := got.work
 	for _, c := range p.classes {
-		if w := p.oldest(c); ahead(w, first) && p.anyFree(c, got.thread) {
+		if w := p.oldest(c); ahead(w, first) && !w.outOfTurn(got.work) && p.anyFree(c, got.thread) {
 			first = w
 		}
 	}

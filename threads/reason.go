@@ -16,6 +16,7 @@ type Reason struct {
 	Code   Code
 	Agent  string
 	Thread string
+	Repo   string
 	Refs   []forge.Ref
 	Count  int
 	Limit  int
@@ -43,7 +44,7 @@ func (r Reason) Text() string {
 func (r Reason) Mend() string {
 	switch r.Code {
 	case Paused:
-		return "`" + strings.TrimSpace("disinto resume "+cmp.Or(r.Agent, r.Thread)) + "`"
+		return "`" + strings.TrimSpace("disinto resume "+cmp.Or(r.Agent, r.Thread, r.Repo)) + "`"
 	case SkipLabel:
 		switch r.Note {
 		case forge.LabelBlocked, forge.LabelNeedsHuman:
@@ -110,7 +111,7 @@ func (r *Reason) operand(name string) string {
 	case "thread":
 		return r.Thread
 	case "who":
-		return cmp.Or(r.Agent, r.Thread, "everything")
+		return cmp.Or(r.Agent, r.Thread, r.Repo, "everything")
 	case "refs":
 		return join(r.Refs, ", ")
 	case "circle":

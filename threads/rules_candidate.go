@@ -21,6 +21,7 @@ type traits struct {
 // traitKey has the traits that can be a key of a map.
 type traitKey struct {
 	kind   agents.Kind
+	repo   string // each repository takes its turn
 	role   string // the only role that may take it; empty means any whose trigger fits
 	local  bool   // a writer is local
 	pin    string // the only agent that may take it, for which it is reserved
@@ -120,7 +121,7 @@ func (v *view) traitsOf(w *work) traits {
 
 // traitsBefore is traitsOf without what the item's last failure changes.
 func (v *view) traitsBefore(w *work) traits {
-	t := traits{traitKey: traitKey{kind: w.Kind, role: w.Item.Role, pin: w.pin}}
+	t := traits{traitKey: traitKey{kind: w.Kind, repo: w.Ref.Repo, role: w.Item.Role, pin: w.pin}}
 	t.labels = v.filterLabels(w)
 	if w.pull == nil {
 		t.skills = forge.Skills(w.labels())

@@ -54,6 +54,7 @@ var (
 		{"attempts left", gaveUp},
 		{"cool-down over", coolDown},
 		{"chain free", chainBusy},
+		{"its repository may start work", repoFree},
 		{"its opener's sessions left", openerLimit},
 		{"review has room", unreviewed},
 		{"labelled to be planned", planUnlabelled},
@@ -84,6 +85,7 @@ var (
 		{"cool-down over", coolDown},
 		{"chain free", chainBusy},
 		{"its branch is not red", mainRed},
+		{"its repository may start work", repoFree},
 		{"its author's reviews left", reviewLimit},
 		{"its opener's sessions left", openerLimit},
 		{"supervisor merges", mergeManual},
@@ -97,6 +99,7 @@ var (
 		{"repository read", notRead},
 		{"due", notDue},
 		{"cool-down over", coolDown},
+		{"its repository may start work", repoFree},
 	}
 )
 

@@ -46,8 +46,9 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 //	                                   use, used, agent-hold, rejected, ran, passed, touched, claimed,
 //	                                   dialogue N question|plan RUN AGENT [asked] [answered=-1h] [comments=1,2] WORDS,
 //	                                   idle, fruitless, refused, retried, labelled, asked, ci-fixes, failures, rung,
-//	                                   conflicts, reviews, reviewed, no-merge, carried, setup
+//	                                   conflicts, reviews, reviewed, no-merge, carried, setup, turn
 //	remote HOST/AGENT STATE [idle=-3m] [skills=a,b]  an agent of another host
+//	repo NAME                          another repository; o/r is there
 //	unissue N, unpull N, unsession AGENT, now +5m, scan, unread, off WORDS
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
@@ -182,6 +183,8 @@ func (w *scriptWorld) line(line string, in *bufio.Scanner, out *strings.Builder)
 			b.Since = w.s.Now
 		}
 		w.s.Facts.Repos[0].Branches = []forge.Branch{b}
+	case "repo":
+		w.s.Facts.Repos = append(w.s.Facts.Repos, forge.Repo{Name: f[1], AsOf: w.s.Now, DefaultBranch: "main"})
 	case "unread":
 		w.s.Facts.Repos[0].AsOf = time.Time{}
 	case "off":
@@ -742,11 +745,15 @@ func (w *scriptWorld) history(f []string) {
 		if t.ParkedAs = ""; !strings.Contains(t.ParkedWhy, "limit") {
 			t.ParkedAs = ThreadDown
 		}
-	case "paused", "resumed": // thread=NAME, agent=NAME, or nothing
+	case "turn": // REPO KIND TIME
+		Entry(h.Repos, f[1]).Turn(agents.Kind(f[2]), w.at(f[3]))
+	case "paused", "resumed": // thread=NAME, agent=NAME, repo=NAME, or nothing
 		var p Pause
 		if len(f) > 1 {
 			kind, name, _ := strings.Cut(f[1], "=")
 			switch kind {
+			case "repo":
+				p.Repo = name
 			case "thread":
 				p.Thread = name
 			case "agent":

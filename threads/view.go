@@ -2,7 +2,6 @@ package threads
 
 import (
 	"slices"
-	"sort"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
@@ -25,6 +24,8 @@ type view struct {
 	opened  map[string]int              // by account: the day's sessions on what it opened
 	lastOf  map[forge.Ref]*forge.Pull   // by chain: the open pull request that our agents handed in last
 	titles  map[titleKey][]*forge.Issue // of agents; computed on demand
+	homes   []repoState                 // beside Facts.Repos
+	turned  int                         // the last turn that a repository has
 	threads []threadState
 	agents  []agentState
 	cands   []candidate // every agent in each of its roles, sorted by agent
@@ -81,6 +82,7 @@ func (a *agentState) work(item forge.Ref) {
 
 func newView(s *Snapshot) *view {
 	v := newCrew(s)
+	v.indexRepos()
 	v.indexPulls()
 	v.indexOpened()
 	for i := range v.threads {
@@ -179,12 +181,10 @@ func (v *view) thread(name string) *threadState {
 
 // repo returns a repository; nil if it was never read.
 func (v *view) repo(name string) *forge.Repo {
-	repos := v.Facts.Repos
-	i := sort.Search(len(repos), func(i int) bool { return repos[i].Name >= name })
-	if i == len(repos) || repos[i].Name != name {
-		return nil
+	if i, known := v.repoAt(name); known {
+		return &v.Facts.Repos[i]
 	}
-	return &repos[i]
+	return nil
 }
 
 // indexPulls finds the pull requests of each issue, their stages, and how many wait for a reviewer.

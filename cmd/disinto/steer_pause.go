@@ -10,20 +10,22 @@ import (
 
 func pauseCommand(c *cli) *cobra.Command {
 	return postCommand(c, &cobra.Command{
-		Use: "pause [THREAD|AGENT]", Args: cobra.MaximumNArgs(1),
+		Use: "pause [THREAD|AGENT|REPO]", Args: cobra.MaximumNArgs(1),
 		Short: "start no new sessions; running sessions continue",
 		Long: `
-Pauses the named thread or agent, or the whole factory. The pause lasts until
-disinto resume, even across restarts of the supervisor. Merges continue.`,
+Pauses the named thread, agent or repository, or the whole factory. The pause
+lasts until disinto resume, even across restarts of the supervisor. Merges
+continue.`,
 		Example: `
   disinto pause
-  disinto pause dev-qwen`,
+  disinto pause dev-qwen
+  disinto pause johba/harb`,
 	}, "/v1/pause", pauseOf)
 }
 
 func resumeCommand(c *cli) *cobra.Command {
 	return postCommand(c, &cobra.Command{
-		Use: "resume [THREAD|AGENT]", Args: cobra.MaximumNArgs(1),
+		Use: "resume [THREAD|AGENT|REPO]", Args: cobra.MaximumNArgs(1),
 		Short: "end a pause; without a name, end all pauses",
 	}, "/v1/resume", pauseOf)
 }

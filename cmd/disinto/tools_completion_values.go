@@ -193,9 +193,9 @@ func named(d *control.Document, sort string) (found []candidate) {
 			found = append(found, candidate{word: a.Role})
 		}
 	}
-	for i := range d.Queue {
+	for i := range d.Repos {
 		if sort == "REPO" {
-			found = append(found, candidate{word: d.Queue[i].Repo})
+			found = append(found, candidate{word: d.Repos[i].Name})
 		}
 	}
 	slices.SortFunc(found, func(a, b candidate) int { return strings.Compare(a.word, b.word) })

@@ -29,6 +29,7 @@ type Document struct {
 	Threads  []ThreadDocument  `json:"threads"`  // by name
 	Agents   []AgentDocument   `json:"agents"`   // by name
 	Sessions []SessionDocument `json:"sessions"` // by start, oldest first
+	Repos    []RepoDocument    `json:"repos"`    // by name
 	Paused   bool              `json:"paused"`   // everything is paused: no thread starts anything
 	PausedAt time.Time         `json:"paused_at,omitzero"`
 	Queue    []QueueDocument   `json:"queue"`    // in the expected order of their starts
@@ -209,6 +210,14 @@ type SlotDocument struct {
 	// Warm is the agent whose context is in the slot's cache; always empty if overlap is true, or if the server's memory
 	// holds the contexts.
 	Warm string `json:"warm"`
+}
+
+// RepoDocument is one repository.
+type RepoDocument struct {
+	Name     string    `json:"name"`
+	Sessions int       `json:"sessions"`         // that run in it
+	Paused   bool      `json:"paused,omitempty"` // a person paused this repository
+	PausedAt time.Time `json:"paused_at,omitzero"`
 }
 
 // AgentState is the state of an agent.

@@ -10,7 +10,7 @@ type ItemRequest struct {
 
 // PauseRequest names what to pause or resume.
 type PauseRequest struct {
-	// Name is a thread or an agent; empty means everything.
+	// Name is a thread, an agent or a repository; empty means everything.
 	Name string `json:"name"`
 }
 

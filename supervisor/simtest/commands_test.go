@@ -124,7 +124,7 @@ func TestCommandsInComments(t *testing.T) {
 	}
 }
 
-const verbHelp = "use /disinto retry, cancel, release, why, start, assign AGENT, or pause [THREAD|AGENT]"
+const verbHelp = "use /disinto retry, cancel, release, why, start, assign AGENT, or pause [THREAD|AGENT|REPO]"
 
 // Only a person who may write to all repositories can pause threads, agents or everything.
 func TestPauseInCommentWantsAllRepositories(t *testing.T) {
@@ -139,6 +139,12 @@ func TestPauseInCommentWantsAllRepositories(t *testing.T) {
 		}
 		if l.Document().Paused {
 			t.Error("paused")
+		}
+		if got := w.say(n, "stranger", "/disinto pause johba/harb"); !strings.Contains(got, "may not write to johba/harb") {
+			t.Error(got)
+		}
+		if got := w.say(n, "johba", "/disinto pause johba/harb"); !strings.Contains(got, "johba/harb: paused") {
+			t.Error(got)
 		}
 		l.Stop()
 	})

@@ -168,6 +168,13 @@ func TestAgentsAndMoney(t *testing.T) {
 			}
 		}
 	}
+	v.api.set("/v1/state", &control.Document{Repos: []control.RepoDocument{
+		{Name: "o/r", Sessions: 2}, {Name: "o/s", Paused: true, PausedAt: time.Now()},
+	}})
+	if _, page := v.get("/"); !strings.Contains(page, "2 running") || !strings.Contains(page, `aria-label="Pause o/r"`) ||
+		!strings.Contains(page, `aria-label="Resume o/s"`) {
+		t.Errorf("the page lacks a repository or its button:\n%s", page)
+	}
 	_, page := v.get("/agents")
 	v.post("/do/pause", v.server.URL, url.Values{"name": {"dev-qwen"}, "secret": {v.secret(page)}, "back": {"/agents"}})
 	if got := v.api.commands(); got != `/v1/pause {"name":"dev-qwen"}` {

@@ -32,7 +32,7 @@ func (s *Site) now(ctx context.Context, query url.Values) (*board, error) {
 	return &board{Title: "Now", Sections: []section{
 		paused(&d), totals(&d), firstSteps(&d), needsYou(&d), running(&d),
 		f.chips(&d, s.repos()), f.queue(&d), f.pager(&d),
-		recent(&d), system(&d),
+		recent(&d), repositories(&d), system(&d),
 	}}, nil
 }
 
@@ -201,6 +201,17 @@ func recent(d *control.Document) section {
 	}
 	for i := range d.Recent[:min(len(d.Recent), 8)] {
 		sec.Rows = append(sec.Rows, render("ended", "ended-"+d.Recent[i].RunID, &d.Recent[i]))
+	}
+	return sec
+}
+
+// repositories shows each repository with its sessions and its pause; nothing where there is only one.
+func repositories(d *control.Document) section {
+	sec := section{ID: "repos", Title: "Repositories", Class: "facts panel", Place: right}
+	for i := range d.Repos {
+		if len(d.Repos) > 1 {
+			sec.Rows = append(sec.Rows, render("repo", "repo-"+d.Repos[i].Name, &d.Repos[i]))
+		}
 	}
 	return sec
 }

@@ -76,6 +76,9 @@ func (s *State) turnBackRests(off time.Duration) {
 	}
 	for _, r := range s.Repos {
 		back(off, &r.SetupUntil)
+		for kind, at := range r.Turns {
+			r.Turns[kind] = at.Add(-off)
+		}
 	}
 	for _, k := range s.Failing {
 		back(off, &k.Since, &k.Until)

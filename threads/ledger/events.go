@@ -81,6 +81,7 @@ func (r *Start) apply(s *State, at time.Time) {
 	if r.Author != "" {
 		s.reviewed(r.Author, r.Run, at)
 	}
+	Entry(s.Repos, r.Item.Ref.Repo).Turn(r.Item.Kind, at)
 	s.Open[r.Run] = opened
 	it := s.item(r.Item.Of())
 	it.PassedOver = 0
@@ -385,13 +386,16 @@ func (r *Steal) apply(s *State, _ time.Time) {
 	}
 }
 
-// Pause records that a thread, an agent or, with neither, everything was paused or, with Off, resumed.
+// Pause records that a thread, an agent, a repository or, with none of them, everything was paused; with Off, resumed.
 type Pause struct {
 	threads.Pause
 	Off bool `json:"off,omitempty"`
 }
 
-func (r *Pause) valid() bool { return r.Thread == "" || r.Agent == "" }
+func (r *Pause) valid() bool {
+	one := r.Pause.Name()
+	return slices.Contains([]threads.Pause{{Thread: one}, {Agent: one}, {Repo: one}}, r.Pause)
+}
 
 func (r *Pause) apply(s *State, at time.Time) {
 	if r.Off {
@@ -445,7 +449,8 @@ func (r *Retry) apply(s *State, at time.Time) {
 	for _, item := range r.Refs {
 		s.forgive(forge.Ref(item))
 		s.chain(item).Retried = at
-		delete(s.Repos, item.Repo)
+		e := Entry(s.Repos, item.Repo)
+		e.SetupFails, e.SetupUntil, e.SetupWhy, e.RedBase, e.RedWhy = 0, time.Time{}, "", "", ""
 	}
 	delete(s.Opened, r.Opener)
 }

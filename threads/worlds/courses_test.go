@@ -80,7 +80,7 @@ func (c *course) starts(s *threads.Start) {
 	c.record(ledger.Record{Start: &ledger.Start{
 		Run: run, Thread: s.Thread, Slot: s.Slot, Sticky: !c.config.Thread(s.Thread).Overlap, Agent: s.Agent, Login: login,
 		Role: s.Role, Item: ledger.KeyOf(s.Item.Key()), Chain: ledger.Ref(s.Item.Chain), Cause: s.Item.Cause,
-		Attempt: s.Attempt, Rung: s.Rung,
+		Attempt: s.Attempt, Rung: s.Rung, PassedOver: ledger.KeyOf(s.PassedOver),
 	}})
 	c.runs = append(slices.Clip(c.runs), threads.Session{
 		RunID: run, Thread: s.Thread, Slot: s.Slot, Agent: s.Agent, Login: login, Role: s.Role, Item: s.Item,

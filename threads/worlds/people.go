@@ -429,13 +429,13 @@ func (w *world) sling(r *repo) {
 	w.shell.kick()
 }
 
-// pause pauses an agent, a thread or everything, or resumes it. Threads and everything resume within an hour.
-func (w *world) pause(*repo) {
+// pause pauses an agent, a thread, a repository or everything, or resumes it. All but agents resume within an hour.
+func (w *world) pause(r *repo) {
 	if w.shell.down {
 		return
 	}
 	thread, agent := oneOf(w, w.cfg.Threads...).Name, oneOf(w, w.cfg.Agents...).Name
-	p := oneOf(w, threads.Pause{}, threads.Pause{Thread: thread}, threads.Pause{Agent: agent})
+	p := oneOf(w, threads.Pause{}, threads.Pause{Thread: thread}, threads.Pause{Agent: agent}, threads.Pause{Repo: r.name})
 	if _, already := w.shell.books.Paused[p]; already {
 		w.resume(p)
 		return

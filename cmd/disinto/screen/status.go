@@ -214,7 +214,8 @@ func elsewhere(place string) string {
 	return "(on " + place + ") "
 }
 
-// waiting shows threads that start nothing, held agents with the remedy, and idle agents in one line.
+// waiting shows threads that start nothing, paused repositories, held agents with the remedy, and idle agents in one
+// line.
 func (v View) waiting(p *page, d *control.Document) {
 	var rows [][]cell
 	for _, t := range d.Threads {
@@ -228,6 +229,11 @@ func (v View) waiting(p *page, d *control.Document) {
 		if n := sessionsOn(d, t.Name); t.Overlap && n > len(t.Slots) {
 			text := fmt.Sprintf("%s: %d sessions share %s", t.Name, n, control.Count(len(t.Slots), "slot"))
 			rows = append(rows, labelled("shared", text, plain))
+		}
+	}
+	for _, r := range d.Repos {
+		if r.Paused && !d.Paused {
+			rows = append(rows, labelled("paused", r.Name+" for "+control.Age(v.Now.Sub(r.PausedAt)), held))
 		}
 	}
 	var idle []string
