@@ -22,6 +22,7 @@ const (
 	LabelNeedsAnswer  = "needs-answer"  // supervisor, when an agent asks: waits for the answer
 	LabelPlanFirst    = "plan-first"    // people; supervisor for roles with plan: a plan first, then code
 	LabelPlanApproved = "plan-approved" // people; supervisor after a thumbs-up: the plan can be carried out
+	LabelSplitFirst   = "split-first"   // people; planners: the plan is a batch of issues, which the supervisor files
 )
 
 // SkillPrefix is the start of a label that names a skill: only agents with all skills of an issue work on it.
@@ -51,6 +52,7 @@ func RequiredLabels() []Label {
 		{LabelNeedsAnswer, "d93f0b", "an agent asked a question; see the last comment"},
 		{LabelPlanFirst, "fbca04", "an agent writes a plan first, and no code"},
 		{LabelPlanApproved, "0e8a16", "the plan is approved, or none is needed"},
+		{LabelSplitFirst, "fbca04", "an agent proposes to split this into issues, and writes no code"},
 		{"priority", "ff7619", "before everything of the default priority"},
 	}
 }

@@ -80,7 +80,8 @@ type Writer interface {
 
 // Filer creates issues and dependencies.
 type Filer interface {
-	// File creates an issue with all its labels from the start. A repeated call creates another one.
+	// File creates an issue with all its labels from the start. A repeated call creates another one, unless the draft has
+	// a key.
 	File(ctx context.Context, d forge.Draft) (forge.Ref, error)
 	// Depend makes ref depend on the issue on, which may be in another repository. It is idempotent.
 	Depend(ctx context.Context, ref, on forge.Ref) error

@@ -5,14 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"code.gitea.io/sdk/gitea"
 
 	"codeberg.org/johba/disinto/forge"
 )
 
-// File creates an issue with all its labels in one request, so that no scan sees the issue without them. A repeated
-// call creates another issue.
+// File creates an issue with all its labels in one request, so that no scan sees the issue without them. Without a key,
+// a repeated call creates another issue.
 func (c *Client) File(ctx context.Context, d forge.Draft) (forge.Ref, error) {
 	ref, err := c.file(ctx, d)
 	if err != nil {
@@ -24,6 +26,21 @@ func (c *Client) File(ctx context.Context, d forge.Draft) (forge.Ref, error) {
 func (c *Client) file(ctx context.Context, d forge.Draft) (forge.Ref, error) {
 	repo := c.canonical(forge.Ref{Repo: d.Repo}).Repo
 	owner, name := owner(repo)
+	if d.Key != "" {
+		mark, err := markOf(d.Key)
+		if err != nil {
+			return forge.Ref{}, err
+		}
+		there, err := c.filed(ctx, repo, mark, d.Since)
+		if err != nil {
+			return forge.Ref{}, err
+		}
+		if there != nil {
+			ref := forge.Ref{Repo: repo, Number: there.Index}
+			return ref, c.addLabels(ctx, ref, there, d.Labels)
+		}
+		d.Body = marked(d.Body, mark)
+	}
 	for attempt := 0; ; attempt++ {
 		ids, err := c.labelIDs(ctx, repo, d.Labels)
 		if err != nil {
@@ -43,6 +60,26 @@ func (c *Client) file(ctx context.Context, d forge.Draft) (forge.Ref, error) {
 		ref := forge.Ref{Repo: repo, Number: in.Index}
 		return ref, c.addLabels(ctx, ref, in, d.Labels) // adds the labels that the forge dropped silently
 	}
+}
+
+// filed returns the issue of our account, open or closed, whose text ends with a mark and that changed since a time; nil
+// without one. It reads the list itself: the forge's search finds new issues only when its index has them.
+func (c *Client) filed(ctx context.Context, repo, mark string, since time.Time) (*gitea.Issue, error) {
+	me, err := c.me(ctx)
+	if err != nil {
+		return nil, err
+	}
+	own := c.issues(repo, gitea.ListIssueOption{
+		State: gitea.StateAll, Type: gitea.IssueTypeIssue, CreatedBy: me, Since: since,
+	})
+	own.slim = nil
+	all, _, err := own.all(ctx)
+	for _, in := range all {
+		if in != nil && loginOf(in.Poster) == me && strings.HasSuffix(strings.TrimSpace(in.Body), mark) {
+			return in, err
+		}
+	}
+	return nil, err
 }
 
 // Depend makes an issue wait for another one, which can be in another repository. It can be repeated.

@@ -15,6 +15,7 @@ func writeRules() []rule {
 		{Issues, "a comment is written once for each key", comment},
 		{Issues, "Keep has one comment per key, with the last text", setComment},
 		{Issues, "an issue is filed with its labels", file},
+		{Issues, "an issue with a key is filed once", fileOnce},
 		{Issues, "an issue waits for what it depends on, and closes after it", dependClose},
 		{Rights, "a token leads to its account", accounts},
 		{Pulls, "a write with a cancelled context changes nothing", ended},
@@ -97,6 +98,23 @@ func file(w *world) {
 	draft.Repo += "-gone"
 	_, err = w.here.File(w.ctx, draft)
 	w.refused("File in a missing repository", err, forge.ErrNotFound)
+}
+
+func fileOnce(w *world) {
+	since := time.Now().Add(-time.Hour)
+	d := forge.Draft{Repo: w.repo, Title: "one", Body: "text", Labels: []string{"skill/go"}, Key: "split-1/a", Since: since}
+	first, err := w.here.File(w.ctx, d)
+	w.must("File", err)
+	w.must("Close", w.here.Close(w.ctx, first))
+	again, err := w.supervisor("there").File(w.ctx, d) // another process of the account, and the issue is closed
+	w.must("File again", err)
+	same(w, "the issue with the same key", again, first)
+	other := d
+	other.Key = "split-1/b"
+	second, err := w.here.File(w.ctx, other)
+	w.must("File with another key", err)
+	same(w, "the issue with another key is the first", second == first, false)
+	equal(w, "its labels", w.issue(second).Labels, []string{"skill/go"})
 }
 
 func dependClose(w *world) {

@@ -45,7 +45,7 @@ func (c *checker) repo(line int, repo string) {
 
 func (c *checker) task(i int) {
 	t := &c.plan.Tasks[i]
-	c.title(t.line, "task "+c.plan.called(i), t.Title)
+	c.title(t.line, "task "+c.plan.Called(i), t.Title)
 	c.repo(t.line, t.Repo)
 	switch {
 	case t.ID == "":
@@ -84,13 +84,13 @@ func (c *checker) need(i int, s string) {
 	at, isTask := c.ids[s]
 	switch {
 	case isTask && at == i:
-		c.wrong(t.line, "task %s depends on itself", c.plan.called(i))
+		c.wrong(t.line, "task %s depends on itself", c.plan.Called(i))
 	case isTask:
 	case !strings.Contains(s, "#"):
-		c.wrong(t.line, "task %s depends on %q, which is not a task: write #N for an issue", c.plan.called(i), s)
+		c.wrong(t.line, "task %s depends on %q, which is not a task: write #N for an issue", c.plan.Called(i), s)
 	default:
 		if _, err := forge.ParseRef(s, "home/repo"); err != nil {
-			c.wrong(t.line, "task %s: %v", c.plan.called(i), err)
+			c.wrong(t.line, "task %s: %v", c.plan.Called(i), err)
 		}
 	}
 }
@@ -114,7 +114,7 @@ func (c *checker) circle() {
 	}
 	var words []string
 	for _, i := range append(path[slices.Index(path, at):], at) {
-		words = append(words, c.plan.called(i))
+		words = append(words, c.plan.Called(i))
 	}
 	c.wrong(c.plan.Tasks[at].line, "the tasks wait for each other: %s", strings.Join(words, " -> "))
 }

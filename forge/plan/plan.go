@@ -102,7 +102,10 @@ func Parse(name, text string) (Plan, error) {
 // Check returns all mistakes of a plan in one error, including a dependency cycle of any length among its tasks.
 func (p *Plan) Check() error { return p.check("the plan") }
 
-func (p *Plan) check(name string) error {
+func (p *Plan) check(name string) error { return p.checked(name, func(*checker) {}) }
+
+// checked is check with further rules.
+func (p *Plan) checked(name string, further func(*checker)) error {
 	c := checker{plan: p, name: name, ids: p.ids()}
 	c.title(0, "the plan", p.Title)
 	c.repo(0, p.Repo)
@@ -115,6 +118,7 @@ func (p *Plan) check(name string) error {
 	for i := range p.Tasks {
 		c.task(i)
 	}
+	further(&c)
 	if len(c.problems) == 0 {
 		c.circle()
 	}
@@ -189,8 +193,8 @@ func (p *Plan) ids() map[string]int {
 	return ids
 }
 
-// called returns a task's id, or its position from 1.
-func (p *Plan) called(i int) string {
+// Called returns a task's id, or its position from 1.
+func (p *Plan) Called(i int) string {
 	if id := p.Tasks[i].ID; id != "" {
 		return id
 	}

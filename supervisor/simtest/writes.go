@@ -168,6 +168,16 @@ func (c *client) File(ctx context.Context, d forge.Draft) (ref forge.Ref, err er
 		if d.Repo != Repo {
 			return fmt.Errorf("cannot file an issue in %s: %w", d.Repo, forge.ErrNotFound)
 		}
+		mark := "<!-- disinto:" + d.Key + " -->"
+		for n, is := range f.issues {
+			if d.Key != "" && strings.HasSuffix(is.Body, mark) {
+				ref = Ref(n)
+				return nil
+			}
+		}
+		if d.Key != "" {
+			d.Body += "\n\n" + mark
+		}
 		f.last++
 		ref = Ref(f.last)
 		labels := slices.Clone(d.Labels)
