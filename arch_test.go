@@ -46,7 +46,9 @@ var layers = map[string][]string{
 	"agents/process/pid1":      {"agents/process/tree"},
 	"agents/process/seccomp":   {},
 	"agents/process/tree":      {},
-	"agents/session":           {"agents", "forge", "agents/llama", "agents/plainfile", "agents/session/mergediff"},
+	"agents/session": {
+		"agents", "forge", "forge/plan", "agents/llama", "agents/plainfile", "agents/session/mergediff",
+	},
 	"agents/session/fakemodel": {},
 	"agents/session/mergediff": {"agents"},
 	"agents/hire":              {"agents", "forge", "agents/plainfile", "agents/tomltext"},

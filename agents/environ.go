@@ -36,7 +36,7 @@ type Env struct {
 	Agent Agent
 	Role  Role
 	Kind  Kind
-	Cause string // why the work is needed, such as "plan" or "failed CI"; empty for an issue to implement
+	Cause string // why the work is needed, such as "plan", "split" or "failed CI"; empty for an issue to implement
 	// Comments are the ids of the comments to which the session responds: a question or plan, and the answers.
 	Comments []int64
 	Repo     string  // owner/name

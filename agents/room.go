@@ -46,7 +46,7 @@ func ParseRoom(text string) (r Room, err error) {
 // thread sets or lets pass.
 func (e *Env) room(vars map[string]string) {
 	delete(vars, RoomVar)
-	if e.Room.Empty() || !e.Kind.Writes() || e.Cause == causePlan || !e.Role.BuiltIn() {
+	if e.Room.Empty() || !e.Kind.Writes() || PlansOnly(e.Cause) || !e.Role.BuiltIn() {
 		return
 	}
 	r := e.Room
@@ -63,8 +63,11 @@ func (e *Env) room(vars map[string]string) {
 	}
 }
 
-// causePlan is the cause of a session that plans an issue.
-const causePlan = "plan"
+// CauseSplit is the cause of a session that plans into which issues one is split.
+const CauseSplit = "split"
+
+// PlansOnly reports whether a session with a cause plans an issue, and writes no code.
+func PlansOnly(cause string) bool { return cause == "plan" || cause == CauseSplit }
 
 // Phase is a part of a session in which its agent does not work.
 type Phase string

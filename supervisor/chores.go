@@ -54,6 +54,7 @@ var actions = map[threads.Action]action{
 	threads.ActAsk:        {"ask people", "", (*clerk).askPeople},
 	threads.ActAnswered:   {"note the answer", "", (*clerk).recordAnswer},
 	threads.ActPlanFirst:  {"label plan-first", "", (*clerk).labelPlanFirst},
+	threads.ActSplit:      {"file the split", "", (*clerk).split},
 	threads.ActTell:       {"comment", "", (*clerk).tellPeople},
 	threads.ActUpdate:     {"bring up to date", "", (*clerk).catchUp},
 	threads.ActEndConvoy:  {"close the convoy", "", (*clerk).endConvoy},

@@ -43,6 +43,9 @@ func needsHumanComment(c *chore) comment {
 				"`needs-human`: they are pushed again.",
 		}
 	}
+	if why.Code == threads.SplitRefused {
+		return splitRefusedComment(c)
+	}
 	if why.Code == threads.OverLimit {
 		return overLimitComment(c)
 	}

@@ -184,21 +184,27 @@ func (v *convoys) fromPlan(r *control.ConvoyRequest) (*making, error) {
 			return nil, err
 		}
 	}
-	return m, v.fileTasks(m, p, repos, needed)
+	err = v.fileTasks(m, p, needed, func(i int) forge.Draft {
+		t := &p.Tasks[i]
+		return forge.Draft{Repo: repos[i], Title: t.Title, Body: t.Body, Labels: t.AllLabels()}
+	})
+	if err != nil {
+		return nil, control.NotNow("cannot make the convoy: %s%s", text(err), m.left(forge.Ref{}))
+	}
+	return m, nil
 }
 
 // fileTasks files the tasks without backlog, so that none starts yet.
-func (v *convoys) fileTasks(m *making, p *plan.Plan, repos []string, needed [][]forge.Ref) error {
+func (c *core) fileTasks(m *making, p *plan.Plan, needed [][]forge.Ref, draft func(i int) forge.Draft) error {
 	refs := make([]forge.Ref, len(p.Tasks))
 	for _, i := range p.Order() {
-		t := &p.Tasks[i]
-		ref, err := v.file(forge.Draft{Repo: repos[i], Title: t.Title, Body: t.Body, Labels: t.AllLabels()})
+		ref, err := c.file(draft(i))
 		if err != nil {
-			return control.NotNow("cannot make the convoy: %s%s", text(err), m.left(forge.Ref{}))
+			return err
 		}
 		refs[i] = ref
 		m.members, m.filed = append(m.members, ref), append(m.filed, ref)
-		tasks, _ := p.Needs(i, repos[i])
+		tasks, _ := p.Needs(i, m.draft.Repo)
 		for _, need := range tasks {
 			m.ties = append(m.ties, tie{ref, refs[need]})
 		}
@@ -213,25 +219,13 @@ func (v *convoys) fileTasks(m *making, p *plan.Plan, repos []string, needed [][]
 // adds backlog to the members. The tracking issue is staged until all of that is written, so that a scan in between
 // does not take it for a convoy of fewer members.
 func (v *convoys) assemble(m *making, staged bool) (convoy forge.Ref, err error) {
-	for _, t := range m.ties {
-		if err := v.depend(t.item, t.on); err != nil {
-			return convoy, err
-		}
-	}
-	m.draft.Labels = []string{forge.LabelConvoy, forge.LabelStaged}
-	m.draft.Body = trackingText(m)
-	if convoy, err = v.file(m.draft); err != nil {
+	convoy, err = v.tie(m, func() (forge.Ref, error) {
+		m.draft.Labels = []string{forge.LabelConvoy, forge.LabelStaged}
+		m.draft.Body = trackingText(m)
+		return v.file(m.draft)
+	})
+	if err != nil {
 		return convoy, err
-	}
-	for _, ref := range m.members {
-		if err := v.depend(convoy, ref); err != nil {
-			return convoy, err
-		}
-	}
-	for _, ref := range m.members {
-		if err := v.addBacklog(ref); err != nil {
-			return convoy, err
-		}
 	}
 	write := v.state.beginWrite(convoy)
 	if !staged {
@@ -239,6 +233,30 @@ func (v *convoys) assemble(m *making, staged bool) (convoy forge.Ref, err error)
 	}
 	v.kicks.all(write.end())
 	return convoy, err
+}
+
+// tie writes the dependencies of the members, stages the convoy, makes it depend on them, and adds backlog to them. It
+// may be repeated where stage may.
+func (c *core) tie(m *making, stage func() (forge.Ref, error)) (convoy forge.Ref, err error) {
+	for _, t := range m.ties {
+		if err := c.depend(t.item, t.on); err != nil {
+			return convoy, err
+		}
+	}
+	if convoy, err = stage(); err != nil {
+		return convoy, err
+	}
+	for _, ref := range m.members {
+		if err := c.depend(convoy, ref); err != nil {
+			return convoy, err
+		}
+	}
+	for _, ref := range m.members {
+		if err := c.addBacklog(ref); err != nil {
+			return convoy, err
+		}
+	}
+	return convoy, nil
 }
 
 // trackingText returns the text of the tracking issue. It contains no titles: the forge shows them beside the numbers,

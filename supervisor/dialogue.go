@@ -15,14 +15,18 @@ import (
 func (k *clerk) askPeople(c *chore) error {
 	words, label := questionComment(c), forge.LabelNeedsAnswer
 	c.said = c.dialogue.Agent + " asked people a question"
+	var void []string
 	if c.dialogue.Plan {
 		words, label = planComment(c), forge.LabelPlanFirst
 		c.said = c.dialogue.Agent + " asked people to approve its plan"
 	}
+	if c.dialogue.Split { // who approved earlier had another text before them, or none
+		words, void = splitComment(c, k.costOfAnIssue()), []string{forge.LabelPlanApproved}
+	}
 	if err := k.comment(c.ref, words); err != nil {
 		return err
 	}
-	err := k.label(c.ref, []string{label}, nil)
+	err := k.label(c.ref, []string{label}, void)
 	return k.recordAfter(err, ledger.Record{Asked: &ledger.Asked{Ref: ledger.Ref(c.ref), Run: c.dialogue.Run}})
 }
 
@@ -31,7 +35,9 @@ func (k *clerk) askPeople(c *chore) error {
 func (k *clerk) recordAnswer(c *chore) error {
 	c.said = c.mark.Reason.Text()
 	k.state.record(ledger.Record{
-		At: time.Now(), Answered: &ledger.Answered{Ref: ledger.Ref(c.ref), Comments: c.mark.Item.Comments},
+		At: time.Now(), Answered: &ledger.Answered{
+			Ref: ledger.Ref(c.ref), Comments: c.mark.Item.Comments, Approved: c.mark.Reason.Code == threads.PlanApproved,
+		},
 	})
 	switch c.mark.Reason.Code {
 	case threads.Answered:
@@ -61,11 +67,12 @@ func questionComment(c *chore) comment {
 
 // planComment asks people to approve an agent's plan.
 func planComment(c *chore) comment {
-	return comment{c.dialogue.Key(), fmt.Sprintf(
-		"%s%s plans:\n\n%s\n\nTo approve it, give this comment a thumbs-up, or label the issue `plan-approved`. To have it "+
-			"changed, say in a comment below what should be different. Those who may write to this repository can.",
-		greeting(c.mark.Reason.Person), c.dialogue.Agent, fence(c.dialogue.Words))}
+	return comment{c.dialogue.Key(), fmt.Sprintf("%s%s plans:\n\n%s\n\n%s",
+		greeting(c.mark.Reason.Person), c.dialogue.Agent, fence(c.dialogue.Words), howToApprove)}
 }
+
+const howToApprove = "To approve it, give this comment a thumbs-up, or label the issue `plan-approved`. To have it " +
+	"changed, say in a comment below what should be different. Those who may write to this repository can."
 
 // greeting mentions a person, whom the forge then notifies; it is empty if login is not a valid account name.
 func greeting(login string) string {

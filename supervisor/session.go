@@ -87,7 +87,7 @@ func (rn *sessionRunner) conclude(x *session, out agents.Outcome, ran bool) {
 	rn.state.recordUsage(x, out.Usage)
 	x.remains = &remains{Outcome: out, ran: ran}
 	rn.inference.save(x, out, ran)
-	out, stop := rn.state.atLimit(x, x.believed(out))
+	out, stop := rn.state.atLimit(x, rn.usable(x, x.believed(out)))
 	report := x.report(out, ran, stop)
 	if report.AsksForge() && !rn.fetchOutcome(x, report) {
 		return

@@ -67,6 +67,8 @@ const (
 	TalkUnread        Code = "comments-unread"
 	PlanWaits         Code = "plan-waits"
 	PlanUnlabelled    Code = "plan-unlabelled"
+	Splitting         Code = "splitting"
+	SplitRefused      Code = "split-refused"
 )
 
 // The codes of candidates, in rule order. The candidate that passed most rules gives the item its reason.
@@ -346,8 +348,13 @@ var codeDocs = []CodeDoc{
 		"an agent wrote a plan, and no person with write access has approved it or sent it back",
 		"`disinto approve REF`, or a thumbs-up to the plan; a comment sends it back"),
 	doc(PlanUnlabelled, Ready, ByItself, "to be planned first, for {note}",
-		"it needs a plan and is being labelled `plan-first`: a role with `plan = true` may take it, or an agent had to "+
-			"plan it", ""),
+		"it needs a plan and is being labelled `plan-first`: a role with `plan = true` may take it, it is labelled "+
+			"`split-first`, or an agent had to plan it", ""),
+	doc(Splitting, Ready, ByItself, "its split is approved, and the issues are being filed",
+		"a person approved the plan by which it is split: its issues are filed, and it becomes their batch", ""),
+	doc(SplitRefused, Failed, ByPerson, "its split is refused: {note}|it is part of the batch {refs}, and is not split again",
+		"the plan by which an agent would split it has a mistake, or it is part of a batch already",
+		"change what it says, or remove `split-first`; then `disinto retry REF`"),
 	doc(Unreviewed, Ready, ByItself, "{count} of {limit} pull requests wait for review",
 		"too many pull requests wait for review", "review some, add a review agent, or raise `max_unreviewed`"),
 

@@ -17,13 +17,15 @@ const (
 
 // Dialogue is an agent's last question or plan, which people answer. It is dropped when the work is done.
 type Dialogue struct {
-	Plan     bool      `json:"plan,omitempty"` // false for a question
-	Run      string    `json:"run,omitempty"`  // the session; empty where only the forge shows the dialogue
+	Plan     bool      `json:"plan,omitempty"`  // false for a question
+	Split    bool      `json:"split,omitempty"` // of a plan: of issues into which the issue is split, as Words
+	Run      string    `json:"run,omitempty"`   // the session; empty where only the forge shows the dialogue
 	Agent    string    `json:"agent,omitempty"`
 	Words    string    `json:"words,omitempty"` // the text, until people answer
 	At       time.Time `json:"at,omitzero"`
 	Asked    bool      `json:"asked,omitempty"` // the comment and the label are written
 	Answered time.Time `json:"answered,omitzero"`
+	Approved bool      `json:"approved,omitempty"` // of a split: a person approved it, and its issues are to be filed
 	Comments []int64   `json:"comments,omitempty"` // the question or plan, and its answers
 }
 
@@ -37,6 +39,9 @@ func (d *Dialogue) Key() string {
 
 // open reports whether the dialogue still waits for people.
 func (d *Dialogue) open() bool { return d != nil && d.Answered.IsZero() }
+
+// Filing reports whether people approved a split whose issues are not all filed yet.
+func (d *Dialogue) Filing() bool { return d != nil && d.Split && d.Approved }
 
 // noteMax bounds the quoted words of a reason, in runes.
 const noteMax = 200
@@ -105,7 +110,67 @@ func (v *view) approved(is *forge.Issue) bool {
 // unplanned reports whether an issue needs a plan that people approve, and has none yet. Once an agent was asked for
 // a plan, the label no longer counts, because that agent can remove it.
 func (v *view) unplanned(is *forge.Issue, past *ChainHistory) bool {
-	return (is.Has(forge.LabelPlanFirst) || past.Planner != "") && !v.approved(is)
+	return (is.Has(forge.LabelPlanFirst) || toSplit(is, past) || past.Planner != "") && !v.cleared(is, past)
+}
+
+// toSplit reports whether the plan of an issue is one of issues into which it is split. The agent that wrote it can
+// remove the label.
+func toSplit(is *forge.Issue, past *ChainHistory) bool {
+	return is.Has(forge.LabelSplitFirst) || past.Dialogue != nil && past.Dialogue.Split
+}
+
+// cleared reports whether a person's approval of an issue's plan counts. That of a split counts once it is recorded:
+// what a label approves must have been there to be read.
+func (v *view) cleared(is *forge.Issue, past *ChainHistory) bool {
+	if toSplit(is, past) {
+		return past.Dialogue.Filing()
+	}
+	return v.approved(is)
+}
+
+// splits holds an issue whose split is being filed, and one that is part of a batch: a batch in a batch would never
+// close in order.
+func splits(v *view, w *work) *Reason {
+	if v.dialogue(w).Filing() {
+		return &Reason{Code: Splitting}
+	}
+	if !w.has(forge.LabelSplitFirst) {
+		return nil
+	}
+	for i := range v.Facts.Issues {
+		c := &v.Facts.Issues[i]
+		member := func(b forge.Blocker) bool { return b.Ref == w.Ref }
+		if !c.Closed && c.Has(forge.LabelConvoy) && slices.ContainsFunc(c.Blockers, member) {
+			return &Reason{Code: SplitRefused, Refs: []forge.Ref{c.Ref}}
+		}
+	}
+	return nil
+}
+
+// planHolds holds an issue whose plan waits, or whose split is under way.
+func planHolds(v *view, w *work) *Reason {
+	if why := splits(v, w); why != nil {
+		return why
+	}
+	return planWaits(v, w)
+}
+
+func splitTwice(v *view, w *work) *Reason {
+	if w.issue == nil || !w.queued {
+		return nil
+	}
+	if why := splits(v, w); why != nil && why.Code == SplitRefused {
+		return why
+	}
+	return nil
+}
+
+// markSplit files what was approved, whatever the labels show: a crash may have left them half written.
+func markSplit(d *decision, w *work) *Mark {
+	if w.issue == nil || !d.dialogue(w).Filing() || w.has(forge.LabelCancelled) || len(w.sessions) > 0 {
+		return nil
+	}
+	return &Mark{Action: ActSplit, Ref: w.Ref, Reason: Reason{Code: Splitting}}
 }
 
 func talkUnread(_ *view, w *work) *Reason {
@@ -117,7 +182,7 @@ func talkUnread(_ *view, w *work) *Reason {
 func planWaits(v *view, w *work) *Reason {
 	d := v.dialogue(w)
 	written := d.open() && d.Plan
-	labelled := w.has(forge.LabelPlanFirst) && !v.approved(w.issue) // else see planUnlabelled
+	labelled := w.has(forge.LabelPlanFirst) && !v.cleared(w.issue, w.past) // else see planUnlabelled
 	if !labelled && !(written && !d.Asked) {
 		return nil
 	}
@@ -137,8 +202,11 @@ func planWaits(v *view, w *work) *Reason {
 // planUnlabelled holds an issue that a role with plan may take, or that an agent was asked to plan, until it carries
 // plan-first. From then on the forge shows everything that counts.
 func planUnlabelled(v *view, w *work) *Reason {
-	if w.has(forge.LabelPlanFirst) || v.approved(w.issue) {
+	if w.has(forge.LabelPlanFirst) || v.cleared(w.issue, w.past) {
 		return nil
+	}
+	if toSplit(w.issue, w.past) {
+		return &Reason{Code: PlanUnlabelled, Note: forge.LabelSplitFirst}
 	}
 	if planner := w.past.Planner; planner != "" {
 		return &Reason{Code: PlanUnlabelled, Note: planner}
@@ -228,10 +296,13 @@ func (v *view) about(w *work) []int64 {
 	return slices.Compact(ids)
 }
 
-// planning gives the issue's next session the cause CausePlan if it has to write a plan.
+// planning gives the issue's next session its cause if it has to write a plan.
 func (v *view) planning(w *work) {
 	if v.unplanned(w.issue, w.past) {
 		w.Cause = CausePlan
+		if toSplit(w.issue, w.past) {
+			w.Cause = CauseSplit
+		}
 	}
 }
 
@@ -269,7 +340,11 @@ func (v *view) replyToPlan(w *work) (*Reason, []int64) {
 	if !v.unplanned(w.issue, w.past) || !w.talk().Known || at < 0 {
 		return nil, nil
 	}
-	if person := v.likedBy(w, at); person != "" {
+	split, person := toSplit(w.issue, w.past), v.likedBy(w, at)
+	if split && person == "" && v.approved(w.issue) {
+		person = w.talk().ApprovedBy
+	}
+	if person != "" && (!split || d.open() && d.Split) { // only the supervisor that has a split's words can file it
 		return &Reason{Code: PlanApproved, Person: person}, v.withReplies(w, at)
 	}
 	replies := v.repliesTo(w, at)

@@ -44,7 +44,11 @@ func (w *scriptWorld) talk(f []string) {
 }
 
 func (w *scriptWorld) dialogue(f []string) {
-	d := &Dialogue{Plan: f[1] == "plan", Run: f[2], Agent: f[3], At: w.s.Now}
+	if f[1] == "gone" {
+		Entry(w.s.History.Chains, w.ref(f[0])).Dialogue = nil
+		return
+	}
+	d := &Dialogue{Plan: f[1] != "question", Split: f[1] == "split", Run: f[2], Agent: f[3], At: w.s.Now}
 	for _, word := range f[4:] {
 		key, value, _ := strings.Cut(word, "=")
 		switch key {
@@ -52,6 +56,8 @@ func (w *scriptWorld) dialogue(f []string) {
 			d.Asked = true
 		case "answered":
 			d.Asked, d.Answered = true, w.at(value)
+		case "approved":
+			d.Approved = true
 		case "comments":
 			for id := range strings.SplitSeq(value, ",") {
 				d.Comments = append(d.Comments, int64(w.number(id)))

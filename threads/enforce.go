@@ -198,7 +198,9 @@ func (e *enforcer) wrongIssue(st *Start) string {
 		return "it is blocked"
 	case e.staged(is.Ref):
 		return "its convoy is staged"
-	case st.Item.Cause != CausePlan && is.Has(forge.LabelPlanFirst) && !is.Has(forge.LabelPlanApproved):
+	case st.Item.Cause != CauseSplit && is.Has(forge.LabelSplitFirst):
+		return "it is to be split first"
+	case !st.Item.Cause.Plans() && is.Has(forge.LabelPlanFirst) && !is.Has(forge.LabelPlanApproved):
 		return "its plan is not approved"
 	}
 	for _, login := range is.Assignees {

@@ -66,7 +66,7 @@ func Judge(
 // big to review: an approval that its account gave all the same does not count.
 func AsksForge(item Item, out agents.Outcome) bool {
 	ended := out.Result == agents.Done || out.Result == agents.OverBudget || out.Result == agents.Lost ||
-		out.Result.Fails() && !out.Claimed || out.Result == agents.Planned && item.Cause != CausePlan ||
+		out.Result.Fails() && !out.Claimed || out.Result == agents.Planned && !item.Cause.Plans() ||
 		out.Result == agents.TooBig && item.Kind != agents.KindReview
 	return item.Kind != agents.KindSchedule && ended
 }
@@ -119,7 +119,7 @@ var missing = map[agents.Kind]string{
 // endedWithout names the missing result, and adds the words of the program or the executor.
 func endedWithout(item *Item, out agents.Outcome) string {
 	words := "ended without " + missing[item.Kind]
-	if item.Cause == CausePlan {
+	if item.Cause.Plans() {
 		words = "ended without a plan"
 	}
 	switch {
@@ -135,7 +135,7 @@ func effectOf(item Item, login string, look forge.ItemFacts, headBefore string) 
 	effect, words := NoEffect, ""
 	switch item.Kind {
 	case agents.KindIssue:
-		if item.Cause == CausePlan {
+		if item.Cause.Plans() {
 			look.Pulls = nil // code is not a plan: its pull request is held until there is one
 		}
 		effect, words = implemented(login, look)

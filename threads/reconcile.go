@@ -155,6 +155,7 @@ var markRules = []markRule{
 	{"a merged issue is closed", markClose},
 	{"an answer is recorded", markReply},
 	{"an issue to be planned is labelled", markPlanFirst},
+	{"an approved split is filed", markSplit},
 	{"a person is asked", markEnd},
 }
 
@@ -231,6 +232,7 @@ var endRules = []endRule{
 	{"asked or planned by an agent", ActAsk, false, true, asks},
 	{"out of rounds", ActNeedsHuman, true, false, outOfRounds},
 	{"out of attempts", ActBlocked, false, true, gaveUp},
+	{"split twice", ActNeedsHuman, false, false, splitTwice},
 	{"waits for cancelled work", ActNeedsHuman, true, false, orphaned},
 	{"filed twice", ActNeedsHuman, false, false, filedTwice},
 	{"its issue is closed", ActTell, true, false, unwantedPull},

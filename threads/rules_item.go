@@ -50,7 +50,7 @@ var (
 		{"not refused by an agent", refused},
 		{"within the issue's limit", issueLimit},
 		{"comments read", talkUnread},
-		{"no plan waits for people", planWaits},
+		{"no plan waits for people", planHolds},
 		{"attempts left", gaveUp},
 		{"cool-down over", coolDown},
 		{"chain free", chainBusy},
@@ -469,7 +469,7 @@ func coolDown(v *view, w *work) *Reason {
 // setupRests holds the issues of a repository whose setup failed, except those that are only planned.
 func setupRests(v *view, w *work) *Reason {
 	h := v.History.Repo(w.Ref.Repo)
-	if h.SetupFails == 0 || w.issue == nil || w.Cause == CausePlan || !v.later(h.SetupUntil) {
+	if h.SetupFails == 0 || w.issue == nil || w.Cause.Plans() || !v.later(h.SetupUntil) {
 		return nil
 	}
 	return &Reason{Code: SetupFailed, Until: h.SetupUntil, Note: h.SetupWhy}

@@ -84,6 +84,7 @@ var scriptOf = map[string]string{
 	"end/asked or planned by an agent":              "question",
 	"end/out of rounds":                             "rounds",
 	"end/out of attempts":                           "marks",
+	"end/split twice":                               "split",
 	"end/waits for cancelled work":                  "convoy",
 	"end/filed twice":                               "duplicates",
 	"end/its issue is closed":                       "edges",
@@ -143,6 +144,7 @@ var scriptOf = map[string]string{
 	"mark/a merged issue is closed":                 "marks",
 	"mark/an answer is recorded":                    "question",
 	"mark/an issue to be planned is labelled":       "plan",
+	"mark/an approved split is filed":               "split",
 	"mark/a person is asked":                        "marks",
 }
 

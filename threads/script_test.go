@@ -44,7 +44,7 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 //	typical KIND +30m                  how long such sessions take
 //	history KEY ...                    attempts, cooldown, warm, said, returns, writers, parked, paused, resumed, spent,
 //	                                   use, used, agent-hold, rejected, ran, passed, touched, claimed,
-//	                                   dialogue N question|plan RUN AGENT [asked] [answered=-1h] [comments=1,2] WORDS,
+//	                                   dialogue N question|plan|split|gone RUN AGENT [asked] [answered=-1h] [approved] [comments=1,2] WORDS,
 //	                                   idle, fruitless, refused, retried, labelled, asked, ci-fixes, failures, rung,
 //	                                   conflicts, reviews, reviewed, no-merge, carried, setup, turn
 //	remote HOST/AGENT STATE [idle=-3m] [skills=a,b]  an agent of another host
@@ -844,9 +844,9 @@ func (w *scriptWorld) history(f []string) {
 		Entry(h.Agents, f[1]).Fruitless = w.number(f[2])
 	case "refused":
 		Entry(h.Chains, w.ref(f[1])).Refused = strings.Join(f[2:], " ")
-	case "push-refused": // N WHY
+	case "push-refused", "split-refused": // N WHY
 		c := Entry(h.Chains, w.ref(f[1]))
-		c.Refused, c.RefusedAs = strings.Join(f[2:], " "), PushRefused
+		c.Refused, c.RefusedAs = strings.Join(f[2:], " "), Code(f[0])
 	case "unshown": // N HEAD WHY
 		Entry(h.Chains, w.ref(f[1])).Unshown = &Unshown{Head: f[2], Base: "main", Words: strings.Join(f[3:], " ")}
 	case "labelled": // N LABEL WHY

@@ -60,12 +60,17 @@ const (
 	CauseBase     Cause = "base changed"
 	CauseUnproven Cause = "approved outside a review session"
 
-	// CausePlan asks for a plan of an issue, not for its implementation.
-	CausePlan Cause = "plan"
+	// CausePlan asks for a plan of an issue, not for its implementation, and CauseSplit for a plan of issues into which it
+	// is split.
+	CausePlan  Cause = "plan"
+	CauseSplit Cause = agents.CauseSplit
 
 	// CauseClosed is not a cause of rework: an agent closed the pull request unmerged, and its issue starts again.
 	CauseClosed Cause = "closed by an agent"
 )
+
+// Plans reports whether a session writes a plan of either kind, and no code.
+func (c Cause) Plans() bool { return c == CausePlan || c == CauseSplit }
 
 // Key identifies an item across scans. It is comparable.
 type Key struct {
@@ -234,6 +239,7 @@ const (
 	ActAsk        Action = "ask"         // comment an agent's question or plan, and label the item as waiting
 	ActAnswered   Action = "answered"    // record the answer, and write the label that it implies
 	ActPlanFirst  Action = "plan-first"  // label plan-first
+	ActSplit      Action = "split"       // file the issues of an approved split, and make the issue their convoy
 	ActTell       Action = "tell"        // comment the reason, and do nothing else
 	ActUpdate     Action = "update"      // merge the base into a pull request whose checks failed as the base's did
 	ActEndConvoy  Action = "end-convoy"  // close a convoy whose members are all closed, and comment the result

@@ -11,6 +11,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/forge/plan"
 )
 
 // remotes is the ref prefix of the forge's branches in the mirror.
@@ -326,8 +327,8 @@ func (r *run) plan(ctx context.Context) (reason string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if said.Plan == "" && said.stops() == nil {
-		words := "There is no plan yet. Write the file " + r.answerPath() + " now, with the JSON that was asked for."
+	if wrong := r.noPlan(&said); wrong != "" && said.stops() == nil {
+		words := wrong + " Write the file " + r.answerPath() + " now, with the JSON that was asked for."
 		if _, err := r.followUp(ctx, words); err != nil {
 			return "", err
 		}
@@ -342,6 +343,25 @@ func (r *run) plan(ctx context.Context) (reason string, err error) {
 		return "", end(agents.NoProgress, "no plan")
 	}
 	return "", endWithText(agents.Planned, said.Plan)
+}
+
+// noPlan says why an answer has no plan of the kind that was asked for; "" if it has. The supervisor checks a split
+// again, and a mistake that is still there then goes to a person.
+func (r *run) noPlan(said *answer) string {
+	if said.Plan == "" {
+		return "There is no plan yet."
+	}
+	if !r.Split {
+		return ""
+	}
+	_, err := plan.ParseSplit(said.Plan, r.ref())
+	if n := len(said.Plan); err == nil && n > agents.MaxWords {
+		err = fmt.Errorf("it has %d bytes, more than %d", n, agents.MaxWords)
+	}
+	if err != nil {
+		return "The plan cannot be used:\n" + err.Error() + "\n"
+	}
+	return ""
 }
 
 // converse runs the CLI with the role's prompt and reads its answer. It first removes the answers of an earlier

@@ -63,6 +63,9 @@ func (r *run) openProfile(ctx context.Context) *profile {
 func (r *run) prompt(ctx context.Context, d *promptData) (string, error) {
 	if d.Kind = string(r.Kind); r.Plan && r.Kind == agents.KindIssue {
 		d.Kind = "plan"
+		if r.Split {
+			d.Kind = agents.CauseSplit
+		}
 	}
 	prompt, err := r.promptFor(ctx, r.Role, d.Kind, d)
 	if note := r.readers.omitted(); err == nil && note != "" {

@@ -63,7 +63,7 @@ type promptData struct {
 	Author            string // login of its author
 	Comments          []remark
 	Dialogue          []remark     // the last question or plan, and people's answers; not in Comments
-	Kind              string       // kind of work: issue, plan, rework, review, schedule
+	Kind              string       // kind of work: issue, plan, split, rework, review, schedule
 	Issues            []issueText  // the issue, or those that the pull request closes
 	Reviews           []reviewText // of the pull request, without dismissed ones, oldest first
 	Checks            []check      // failed checks of the pull request's head
@@ -144,7 +144,7 @@ func embedded(name string) (string, error) {
 // over one for the kind. For each name, the first source that has it counts.
 func findPrompt(role, kind string, sources []source) (name, text string, err error) {
 	names := []string{role + ".md", kind + ".md"}
-	if kind == "rework" || kind == "plan" {
+	if kind == "rework" || kind == "plan" || kind == agents.CauseSplit {
 		names[0] = role + "-" + kind + ".md"
 	}
 	for _, name := range names {

@@ -23,7 +23,7 @@ type work struct {
 	Tried                            []agents.Tried
 	Repo                             string  // owner/name
 	Number                           int64   // 0 for scheduled work
-	Plan                             bool    // the issue must be planned, not implemented
+	Plan, Split                      bool    // the issue must be planned, not implemented; Split: as issues
 	Conflict                         bool    // the forge reports that the pull request does not merge
 	Attempt                          int     // from 1; 0 if unknown
 	About                            []int64 // ids of comments: our question or plan, and people's answers
@@ -48,8 +48,9 @@ func readWork(environ []string) (work, error) {
 		ForgeURL: strings.TrimSuffix(get("FORGE_URL"), "/"), Token: get("FORGE_TOKEN"),
 		ReadAll: get("DISINTO_READERS") == agents.ReadersAll,
 		Tried:   agents.ParseTried(get("DISINTO_TRIED")),
-		Plan:    get("DISINTO_CAUSE") == "plan", Conflict: get("DISINTO_CAUSE") == "conflict",
-		About: numbers(get("DISINTO_COMMENTS")),
+		Plan:    agents.PlansOnly(get("DISINTO_CAUSE")), Split: get("DISINTO_CAUSE") == agents.CauseSplit,
+		Conflict: get("DISINTO_CAUSE") == "conflict",
+		About:    numbers(get("DISINTO_COMMENTS")),
 	}
 	w.Attempt, _ = strconv.Atoi(get("DISINTO_ATTEMPT"))
 	var errs []error

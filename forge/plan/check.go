@@ -30,8 +30,8 @@ func (c *checker) title(line int, what, title string) {
 	switch {
 	case strings.TrimSpace(title) == "":
 		c.wrong(line, "%s has no title", what)
-	case len(title) > maxTitle:
-		c.wrong(line, "the title has %d bytes, more than %d", len(title), maxTitle)
+	case len(title) > MaxTitle:
+		c.wrong(line, "the title has %d bytes, more than %d", len(title), MaxTitle)
 	case strings.ContainsFunc(title, unicode.IsControl):
 		c.wrong(line, "the title contains a control character")
 	}

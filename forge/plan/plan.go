@@ -69,8 +69,8 @@ type Task struct {
 // MostTasks bounds the tasks of a plan. Each task costs several requests to the forge.
 const MostTasks = 200
 
-// maxTitle is the longest title that a forge accepts, in bytes.
-const maxTitle = 255
+// MaxTitle is the longest title that a forge accepts, in bytes.
+const MaxTitle = 255
 
 // maxID is the longest id of a task, in bytes.
 const maxID = 64

@@ -299,6 +299,13 @@ func (f *Forge) Get(n int64) forge.Issue {
 	return *f.issues[n]
 }
 
+// Has reports whether there is an issue.
+func (f *Forge) Has(n int64) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.issues[n] != nil
+}
+
 // Pulls returns the current state of all pull requests, by number.
 func (f *Forge) Pulls() []forge.Pull {
 	f.mu.Lock()

@@ -71,7 +71,7 @@ func (r *Start) apply(s *State, at time.Time) {
 		opened.WriterBefore = c.Finisher()
 		s.chain(r.Chain).Wrote(r.Agent)
 	}
-	if r.Cause == threads.CausePlan {
+	if r.Cause.Plans() {
 		s.chain(r.Item.Ref).Planner = r.Agent
 	}
 	s.count(r, at, 1)
@@ -273,6 +273,9 @@ func (r *Asked) apply(s *State, _ time.Time) {
 type Answered struct {
 	Ref      Ref     `json:"ref"`
 	Comments []int64 `json:"comments,omitempty"` // the question or plan, and the answers
+	// Approved is set for a plan that was approved, and Filed for a split whose issues are all filed since: it is over.
+	Approved bool `json:"approved,omitempty"`
+	Filed    bool `json:"filed,omitempty"`
 }
 
 func (r *Answered) valid() bool { return r.Ref.Repo != "" }
@@ -280,6 +283,10 @@ func (r *Answered) valid() bool { return r.Ref.Repo != "" }
 // apply also creates a dialogue that only the forge had, because the journal was lost.
 func (r *Answered) apply(s *State, at time.Time) {
 	c := s.chain(r.Ref)
+	if r.Filed {
+		c.Dialogue, c.Planner = nil, ""
+		return
+	}
 	if c.Dialogue == nil {
 		c.Dialogue = &threads.Dialogue{Asked: true}
 	}
@@ -287,7 +294,10 @@ func (r *Answered) apply(s *State, at time.Time) {
 	if d.Answered.IsZero() {
 		d.Answered = at
 	}
-	d.Words, d.Comments = "", r.Comments
+	d.Comments, d.Approved = r.Comments, r.Approved && d.Split
+	if !d.Approved {
+		d.Words = ""
+	}
 }
 
 // Told records the key of a reason that was commented on an item.

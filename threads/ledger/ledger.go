@@ -148,10 +148,14 @@ func (s *State) count(r *Start, at time.Time, n int) {
 func (s *State) forgive(item forge.Ref) {
 	delete(s.Tolls, item)
 	c := Entry(s.Chains, item)
+	d := c.Dialogue
 	*c = threads.ChainHistory{
 		Claimed: c.Claimed, Login: c.Login, Writers: c.Writers, LastWriter: c.LastWriter, Told: c.Told,
 		Retried: c.Retried, Approved: c.Approved, Carried: c.Carried, Written: c.Written,
 		WrittenOn: c.WrittenOn, Place: c.Place,
+	}
+	if d.Filing() { // some of its issues may be filed
+		c.Dialogue = d
 	}
 	if code, _, _ := strings.Cut(c.Told, " "); code == string(threads.TooManyRounds) {
 		c.Told = "" // the next time is news

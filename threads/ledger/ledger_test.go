@@ -69,6 +69,8 @@ func everything() []Record {
 	away.Start.Executor = "nomad"
 	plans := startRec("k", 71, 1)
 	plans.Start.Cause = threads.CausePlan
+	splits, filed := startRec("v", 72, 1), startRec("v", 73, 1)
+	splits.Start.Cause, filed.Start.Cause = threads.CauseSplit, threads.CauseSplit
 	over := startRec("p", 3, 1)
 	over.Start.PassedOver = issueKey(4)
 	back, other := startRec("z", 28, 1), startRec("z", 28, 1)
@@ -84,7 +86,11 @@ func everything() []Record {
 		{At: noon, Asked: &Asked{Ref{Repo: "o/r", Number: 70}, "q"}},
 		plans, endRec("k", time.Minute, End{Result: agents.Planned, Reason: "First", Words: "First"}),
 		{At: noon, Asked: &Asked{Ref{Repo: "o/r", Number: 71}, "k"}},
-		{At: noon, Answered: &Answered{Ref{Repo: "o/r", Number: 71}, []int64{7, 9}}},
+		{At: noon, Answered: &Answered{Ref: Ref{Repo: "o/r", Number: 71}, Comments: []int64{7, 9}}},
+		splits, endRec("v", time.Minute, End{Result: agents.Planned, Reason: "First", Words: "# One"}),
+		{At: noon, Answered: &Answered{Ref: Ref{Repo: "o/r", Number: 72}, Approved: true}},
+		filed, endRec("v", time.Minute, End{Result: agents.Planned, Reason: "First", Words: "# One"}),
+		{At: noon, Answered: &Answered{Ref: Ref{Repo: "o/r", Number: 73}, Filed: true}},
 		startRec("b", 2, 1), endRec("b", time.Minute, End{Result: agents.Done, Receipt: &Receipt{
 			N: 7, Hash: strings.Repeat("a", 64), Pull: Ref{Repo: "o/r", Number: 80}, Chain: Ref{Repo: "o/r", Number: 2},
 		}}),

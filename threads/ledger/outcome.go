@@ -408,7 +408,12 @@ func (e *ended) asked() {
 	e.speaks(false, &e.held.Questions, threads.MaxQuestions, "it has asked %d questions, and asks: %s")
 }
 
+// planned keeps a plan. A split whose words could not be used has none any more.
 func (e *ended) planned() {
+	if e.Cause == threads.CauseSplit && e.Words == "" {
+		e.held.Refused, e.held.RefusedAt, e.held.RefusedAs = e.Reason, e.at, threads.SplitRefused
+		return
+	}
 	e.speaks(true, &e.held.Plans, threads.MaxPlans, "people sent %d plans back, and it plans: %s")
 }
 
@@ -421,7 +426,9 @@ func (e *ended) speaks(plan bool, count *int, most int, tooMany string) {
 		return
 	}
 	*count++
-	e.held.Dialogue = &threads.Dialogue{Plan: plan, Run: e.Start.Run, Agent: e.Agent, Words: e.Words, At: e.at}
+	e.held.Dialogue = &threads.Dialogue{
+		Plan: plan, Split: plan && e.Cause == threads.CauseSplit, Run: e.Start.Run, Agent: e.Agent, Words: e.Words, At: e.at,
+	}
 }
 
 func (e *ended) refused() { e.held.Refused, e.held.RefusedAt, e.held.RefusedAs = e.Reason, e.at, "" }

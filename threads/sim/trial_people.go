@@ -28,6 +28,10 @@ func (tr *trial) mark(m *threads.Mark) {
 	case threads.ActPlanFirst:
 		tr.label(t, forge.LabelPlanFirst, "")
 		tr.change()
+	case threads.ActSplit: // nobody knows the issues yet
+		tr.label(t, forge.LabelConvoy, "")
+		tr.record(ledger.Record{Answered: &ledger.Answered{Ref: ledger.Ref(m.Ref), Filed: true}})
+		tr.change()
 	case threads.ActTell:
 		tr.record(RecordOf(m))
 	case threads.ActRelease, threads.ActUnlabel:
@@ -87,7 +91,7 @@ func (tr *trial) askPeople(t *trialIssue, m *threads.Mark) {
 			t.Talk.ApprovedBy = "ada"
 			tr.label(t, forge.LabelPlanApproved, "")
 		}
-		tr.record(ledger.Record{Answered: &ledger.Answered{Ref: ledger.Ref(m.Ref)}})
+		tr.record(ledger.Record{Answered: &ledger.Answered{Ref: ledger.Ref(m.Ref), Approved: plan}})
 		tr.outside()
 	})
 	tr.change()

@@ -7,7 +7,6 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
@@ -15,7 +14,7 @@ import (
 // that failed, or that an outage ended, has no effect.
 func (tr *trial) written(x *trialRun, t *trialIssue) {
 	t.running--
-	if x.cut != nil || x.stopped != "" || x.Item.Cause == threads.CausePlan {
+	if x.cut != nil || x.stopped != "" || x.Item.Cause.Plans() {
 		return
 	}
 	if t.wrote++; x.how.Result != agents.Done && x.how.Result != "" {

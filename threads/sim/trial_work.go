@@ -131,7 +131,7 @@ func (tr *trial) step(x *trialRun) Step {
 		return Step{Took: tr.Scheduled[x.Role], Result: agents.Done}
 	case t == nil:
 		return tr.draw(x, lot{tr.Seed, uint64(tr.seen.Sessions), lotScheduled})
-	case x.Item.Cause == threads.CausePlan:
+	case x.Item.Cause.Plans():
 		step := tr.draw(x, lot{tr.Seed, uint64(t.Number), lotPlan})
 		step.Result = agents.Planned
 		return step
