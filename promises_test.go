@@ -244,6 +244,10 @@ var promises = []struct{ sentence, tests, gap string }{
 		"A pull request for an issue without an approved plan is neither reviewed nor merged",
 		"supervisor/simtest.TestCodeInsteadOfPlan", "",
 	},
+	{
+		"the supervisor files at most eight issues, and only what a person approved",
+		"supervisor/simtest.TestSplit TestSplitRefused", "",
+	},
 
 	// Ways in.
 	{

@@ -90,6 +90,7 @@ func TestEnforce(t *testing.T) {
 		{"written to before", issue, "history touched 1 -1s", nil, ""},
 		{"plan not approved", issue, "issue 1 backlog plan-first", nil, "its plan is not approved"},
 		{"plan approved", issue, "issue 1 backlog plan-first plan-approved", nil, ""},
+		{"to be split", issue, "issue 1 backlog split-first plan-first plan-approved", nil, "it is to be split first"},
 		{"to be planned", issue, "issue 1 backlog plan-first", func(p *Plan) { p.Starts[0].Item.Cause = CausePlan }, ""},
 		{"another issue staged", issue, "issue 9 convoy staged blocked-by=2", nil, ""},
 		{"its convoy is started", issue, "issue 9 convoy blocked-by=1", nil, ""},

@@ -44,7 +44,8 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 //	typical KIND +30m                  how long such sessions take
 //	history KEY ...                    attempts, cooldown, warm, said, returns, writers, parked, paused, resumed, spent,
 //	                                   use, used, agent-hold, rejected, ran, passed, touched, claimed,
-//	                                   dialogue N question|plan|split|gone RUN AGENT [asked] [answered=-1h] [approved] [comments=1,2] WORDS,
+//	                                   dialogue N question|plan|split RUN AGENT [asked] [answered=-1h] [approved]
+//	                                   [comments=1,2] WORDS, dialogue N gone,
 //	                                   idle, fruitless, refused, retried, labelled, asked, ci-fixes, failures, rung,
 //	                                   conflicts, reviews, reviewed, no-merge, carried, setup, turn
 //	remote HOST/AGENT STATE [idle=-3m] [skills=a,b]  an agent of another host

@@ -62,8 +62,8 @@ func (c *Client) file(ctx context.Context, d forge.Draft) (forge.Ref, error) {
 	}
 }
 
-// filed returns the issue of our account, open or closed, whose text ends with a mark and that changed since a time; nil
-// without one. It reads the list itself: the forge's search finds new issues only when its index has them.
+// filed returns the issue of our account, open or closed, whose text ends with a mark and that changed since a time. It
+// is nil without one. filed reads the list itself: the forge's search finds new issues only when its index has them.
 func (c *Client) filed(ctx context.Context, repo, mark string, since time.Time) (*gitea.Issue, error) {
 	me, err := c.me(ctx)
 	if err != nil {

@@ -102,7 +102,9 @@ func file(w *world) {
 
 func fileOnce(w *world) {
 	since := time.Now().Add(-time.Hour)
-	d := forge.Draft{Repo: w.repo, Title: "one", Body: "text", Labels: []string{"skill/go"}, Key: "split-1/a", Since: since}
+	d := forge.Draft{
+		Repo: w.repo, Title: "one", Body: "text", Labels: []string{"skill/go"}, Key: "split-1/a", Since: since,
+	}
 	first, err := w.here.File(w.ctx, d)
 	w.must("File", err)
 	w.must("Close", w.here.Close(w.ctx, first))

@@ -167,3 +167,25 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// The limits of a split beside those of every plan; simtest has what becomes of each mistake.
+func TestParseSplit(t *testing.T) {
+	of := forge.Ref{Repo: "johba/harb", Number: 7}
+	p, err := plan.ParseSplit("## A {#a}\n\n## B {#b}\nDepends on: a, #12\nRepo: Johba/Harb\n\n## C\nDepends on: a\n", of)
+	if err != nil || len(p.Tasks) != 3 || p.LongestChain() != 2 {
+		t.Errorf("got %+v, longest chain %d, %v", p, p.LongestChain(), err)
+	}
+	_, err = plan.ParseSplit("## A\nLabels: backlog, x\nDepends on: johba/harb#7\nRepo: o/r\n", of)
+	if err == nil {
+		t.Fatal("a plan with four mistakes was accepted")
+	}
+	want := "split.md:1: the label backlog is neither a skill nor a priority; split.md:1: the task is for another " +
+		"repository, o/r; split.md:1: the task depends on #7, which waits for it"
+	if got := plan.Lines(err); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	_, err = plan.ParseSplit(strings.Repeat("## A\nLabels: x\n", 5), of)
+	if !strings.HasSuffix(plan.Lines(err), "; and 2 more") {
+		t.Errorf("got %s", plan.Lines(err))
+	}
+}

@@ -112,7 +112,7 @@ func wantSplit(t *testing.T, w *World, epic int64) {
 		is := w.Forge.Get(epic)
 		return is.Has(forge.LabelConvoy) && !is.Has(forge.LabelSplitFirst)
 	})
-	if is := w.Forge.Get(epic); is.Has(forge.LabelStaged) || is.Has(forge.LabelPlanFirst) || is.Has(forge.LabelPlanApproved) {
+	if is := w.Forge.Get(epic); !slices.Equal(is.Labels, []string{forge.LabelBacklog, forge.LabelConvoy}) {
 		t.Errorf("got labels %v of the convoy", is.Labels)
 	}
 	list := children(w, epic)
@@ -240,6 +240,30 @@ func TestSplitTwice(t *testing.T) {
 		l.Stop()
 		if body := w.Forge.Comments()[0].Body; !strings.Contains(body, "part of the batch #2") || len(w.Exec.Runs()) > 0 {
 			t.Errorf("got %d sessions and the comment\n%s", len(w.Exec.Runs()), body)
+		}
+	})
+}
+
+// The expected cost is the average of the merged issues.
+func TestSplitCost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Forge.Issue("one")
+		w.Exec.Script = func(job agents.Job, n int) Script {
+			s := w.Work(job, n)
+			s.Outcome.Usage = agents.Usage{InputTokens: 500_000, CostUSD: 0.75}
+			return s
+		}
+		l := w.Start()
+		w.Until(time.Hour, "merged", w.Forge.Done) // by two sessions
+		large(w, hostileSplit)
+		w.Until(time.Hour, "a plan", func() bool { return len(w.Forge.Comments()) > 0 })
+		l.Stop()
+		body := w.Forge.Comments()[0].Body
+		for _, want := range []string{"| $1.50, 1.0M tokens |", "Expected cost of all: $4.50, 3.0M tokens,"} {
+			if !strings.Contains(body, want) {
+				t.Errorf("got the comment\n%s\nwant %q in it", body, want)
+			}
 		}
 	})
 }

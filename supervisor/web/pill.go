@@ -23,9 +23,10 @@ var statusPills = map[control.Status]pill{
 // codePills names more exactly what waits for a person.
 var codePills = map[threads.Code]string{
 	threads.NeedsAnswer: "Question", threads.PlanWaits: "Plan review", threads.NoPlan: "Plan review",
-	threads.TooManyRounds: "Round limit", threads.GaveUp: "Gave up", threads.Refused: "Refused",
-	threads.PullRejected: "PR rejected", threads.PushRefused: "Push refused", threads.OverLimit: "Over its limit",
-	threads.TooBigToReview: "Too big to review", threads.BlockerCycle: "Dependency cycle",
+	threads.SplitRefused: "Split refused", threads.TooManyRounds: "Round limit", threads.GaveUp: "Gave up",
+	threads.Refused: "Refused", threads.PullRejected: "PR rejected", threads.PushRefused: "Push refused",
+	threads.OverLimit: "Over its limit", threads.TooBigToReview: "Too big to review",
+	threads.BlockerCycle: "Dependency cycle",
 	threads.BlocksItself: "Dependency cycle", threads.BlockerMissing: "No such issue",
 	threads.BlockerUnreadable: "No access", threads.BlockerCancelled: "Cancelled blocker",
 	threads.BlockerUnmerged: "Unmerged blocker", threads.MergeManual: "Ready to merge",

@@ -99,7 +99,8 @@ var unseen = []threads.Code{
 	threads.Closed, threads.HasSession, threads.AuthorFirst, threads.OnRung, threads.AnotherFirst,
 	threads.ConvoyOver, threads.Answered, threads.PlanApproved, threads.PlanReturned, // codes of marks
 	threads.StopCancelled, threads.StopReleased, // commands of people
-	threads.RuleBroken,                   // of Enforce, which finds nothing
+	threads.RuleBroken,                      // of Enforce, which finds nothing
+	threads.Splitting, threads.SplitRefused, // no world has issues to be split; scripts do
 	threads.NotOnRoute,                   // no world has routes
 	threads.SetupFailed,                  // no world has a setup
 	threads.RepoOff, threads.TextTooLong, // no world has an archived repository or a text of 64 kB; scripts do
