@@ -85,6 +85,23 @@ func overLimitComment(c *chore) comment {
 	}
 }
 
+// splitRefusedComment says why no agent splits an issue.
+func splitRefusedComment(c *chore) comment {
+	why := c.mark.Reason
+	if len(why.Refs) > 0 {
+		return comment{
+			"split-twice-" + refKey(why.Refs),
+			"This is part of the batch " + mention(c.ref.Repo, why.Refs) + ", and an issue of a batch is not split again.\n\n" +
+				"To have it done as it is, remove the label `split-first`, then comment `/disinto retry`.",
+		}
+	}
+	return comment{
+		fmt.Sprintf("split-%d-%d", c.ref.Number, c.refused.Unix()),
+		"An agent planned how to split this, and the plan cannot be used:\n\n" + fence(why.Note) +
+			"\n\nTo have it split anew, say in a comment what to do differently, then comment `/disinto retry`.",
+	}
+}
+
 // toldComment reports a problem that only people can solve, and that blocks nothing else.
 func toldComment(c *chore) comment {
 	if why := c.mark.Reason; why.Code == threads.Superseded {
@@ -165,6 +182,17 @@ func circleComment(c *chore) comment {
 		"These issues wait for each other, so no agent will ever begin one: " +
 			strings.Join(mentions(c.ref.Repo, why.Refs), " → ") + ".\n\nPlease take one of the dependencies off.",
 	}
+}
+
+// greeting mentions a person, whom the forge then notifies; it is empty if login is not a valid account name.
+func greeting(login string) string {
+	odd := func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.", r))
+	}
+	if login == "" || strings.ContainsFunc(login, odd) {
+		return ""
+	}
+	return "@" + login + ", "
 }
 
 // mention lists issues in the forge's syntax for links.

@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
@@ -69,18 +68,4 @@ func questionComment(c *chore) comment {
 func planComment(c *chore) comment {
 	return comment{c.dialogue.Key(), fmt.Sprintf("%s%s plans:\n\n%s\n\n%s",
 		greeting(c.mark.Reason.Person), c.dialogue.Agent, fence(c.dialogue.Words), howToApprove)}
-}
-
-const howToApprove = "To approve it, give this comment a thumbs-up, or label the issue `plan-approved`. To have it " +
-	"changed, say in a comment below what should be different. Those who may write to this repository can."
-
-// greeting mentions a person, whom the forge then notifies; it is empty if login is not a valid account name.
-func greeting(login string) string {
-	odd := func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.", r))
-	}
-	if login == "" || strings.ContainsFunc(login, odd) {
-		return ""
-	}
-	return "@" + login + ", "
 }

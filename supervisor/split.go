@@ -1,7 +1,6 @@
 package supervisor
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/forge/plan"
-	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
@@ -35,79 +33,6 @@ func (rn *sessionRunner) usable(x *session, out agents.Outcome) agents.Outcome {
 		out.Words, out.Reason = "", plan.Lines(err)
 	}
 	return out
-}
-
-// costOfAnIssue returns what a merged issue cost on average, as far as it is remembered.
-func (c *core) costOfAnIssue() ledger.Rate {
-	merges := c.state.timeline(time.Time{}, time.Now()).Merges
-	if total := ledger.Total(c.state.past(), merges, time.Time{}); total.PerIssue != nil {
-		return *total.PerIssue
-	}
-	return ledger.Rate{}
-}
-
-// splitComment shows what a person approves: a table, and every word that would be filed.
-func splitComment(c *chore, each ledger.Rate) comment {
-	d := &c.dialogue
-	p, err := plan.ParseSplit(d.Words, c.ref)
-	if err != nil { // an older version took it
-		return planComment(c)
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s%s would split this into %s:\n\n", greeting(c.mark.Reason.Person), d.Agent,
-		control.Count(len(p.Tasks), "issue"))
-	b.WriteString("| id | issue | depends on | skills | priority | expected cost |\n|---|---|---|---|---|---|\n")
-	for i := range p.Tasks {
-		t := &p.Tasks[i]
-		priority := ""
-		if t.Priority > 0 {
-			priority = fmt.Sprint(t.Priority)
-		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", code(p.Called(i)), code(t.Title),
-			code(strings.Join(t.After, ", ")), code(strings.Join(t.Skills, ", ")), priority, costOf(each, 1))
-	}
-	fmt.Fprintf(&b, "\nExpected cost of all: %s, from the average of the merged issues. "+
-		"Longest chain: %s, one after the other.\n\nThis is what would be filed:\n\n%s\n\n%s",
-		costOf(each, len(p.Tasks)), control.Count(p.LongestChain(), "issue"), fence(d.Words), howToApprove+
-			" Once it is approved, the issues are filed, and this one becomes their batch.")
-	return comment{d.Key(), b.String()}
-}
-
-// costOf returns the expected cost of some issues, in dollars and tokens as far as these are known.
-func costOf(each ledger.Rate, issues int) string {
-	var parts []string
-	if each.USD != nil {
-		parts = append(parts, fmt.Sprintf("$%.2f", *each.USD*float64(issues)))
-	}
-	if each.Tokens != nil {
-		parts = append(parts, control.Tokens(*each.Tokens*int64(issues))+" tokens")
-	}
-	return cmp.Or(strings.Join(parts, ", "), "not known")
-}
-
-// code quotes an agent's words in a cell of a table, where nothing in them has an effect.
-func code(text string) string {
-	text = strings.NewReplacer("`", "'", "|", "¦", "<!--", "<! --").Replace(strings.Join(strings.Fields(text), " "))
-	if text == "" {
-		return ""
-	}
-	return "`" + text + "`"
-}
-
-func splitRefusedComment(c *chore) comment {
-	why := c.mark.Reason
-	if len(why.Refs) > 0 {
-		return comment{
-			"split-twice-" + refKey(why.Refs),
-			"This is part of the batch " + mention(c.ref.Repo, why.Refs) + ", and an issue of a batch is not split again.\n\n" +
-				"To have it done as it is, remove the label `split-first`, then comment `/disinto retry`.",
-		}
-	}
-	return comment{
-		fmt.Sprintf("split-%d-%d", c.ref.Number, c.refused.Unix()),
-		"An agent planned how to split this, and the plan cannot be used:\n\n" + fence(why.Note) +
-			"\n\nTo have it split anew, say in a comment what to do differently, then comment `/disinto retry`.",
-	}
 }
 
 // split files the issues of an approved split, and makes the issue their convoy. Every step may be repeated: a kill at
