@@ -68,7 +68,7 @@ func TestComplete(t *testing.T) {
 		{"convoy create mai", ":files"},
 		{"convoy create --title T 17 1", "17|18|:files"},
 		{"simulate --policy cr", "cron"},
-		{"simulate --replay ", ":files"},
+		{"simulate --load ", ":files"},
 		{"completion f", "fish"},
 		{"frobnicate ", ""},
 		{"convoy frobnicate ", ""},

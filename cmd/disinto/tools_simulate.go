@@ -16,7 +16,6 @@ import (
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
-	"codeberg.org/johba/disinto/threads/ledger"
 	"codeberg.org/johba/disinto/threads/sim"
 )
 
@@ -26,17 +25,13 @@ func simulateCommand(c *cli) *cobra.Command {
 		Short: "simulate a week of the factory's work in a second",
 		Long: `
 Simulates days of work in virtual time, with the scheduler that run uses. The
-work is 20 issues a day, or comes from a load file (--load) or from a journal
-(--replay). A journal holds a month or 4,000 sessions; --replay
-STATE/journal.jsonl replays its newest --days, and files each issue when it
-first became eligible. --against compares with another factory.toml, for example
-with one more slot, agent or reviewer. For comparison it also simulates other
-schedulers with the same agents: cron, a hub that assigns work every half hour,
-and two work-stealing designs.
+work is 20 issues a day, or comes from a load file (--load). --against compares
+with another factory.toml, for example with one more slot, agent or reviewer.
+For comparison it also simulates other schedulers with the same agents: cron, a
+hub that assigns work every half hour, and work stealing.
 
-A trial models intervals, web hooks, budgets, windows, failures, checks, reviews
-and merges. With --replay it learns durations from the journal; the last lines
-show them, and the number of sessions behind each.
+A trial models intervals, web hooks, budgets, windows, failures, reviews and
+merges. A handover takes 2 s, a merge 3 s, and a person's reaction an hour.
 
 A load file has tables such as
 
@@ -44,17 +39,17 @@ A load file has tables such as
   per_day = 12         # also: together, priority, skills, agent, repo
   minutes = 8          # of a writing session; sigma = 0.8
   sessions = 2.3       # writing sessions per issue, on average
+  failures = 0.05      # share of them that fail, and are repeated
   review_minutes = 3
 
 simulate needs no secrets, and writes only the FILE of --chart.`,
 		Example: `
   disinto simulate --days 30 --against next.toml
-  disinto simulate --replay /var/lib/disinto/journal.jsonl --chart week.svg`,
+  disinto simulate --load load.toml --chart week.svg`,
 	}
 	flags := cmd.Flags()
 	var q simulation
 	flags.StringVar(&q.load, "load", "", "simulate the work in this load `FILE`")
-	flags.StringVar(&q.replay, "replay", "", "simulate the work in this `JOURNAL`")
 	flags.Float64Var(&q.days, "days", 7, "simulate this many days")
 	flags.StringVar(&q.against, "against", "", "also simulate the factory in this `FILE`")
 	flags.StringSliceVar(&q.policies, "policy", nil, "simulate only these `NAMES`, of\n"+
@@ -79,11 +74,11 @@ func policyNames() []string {
 // simulation has the flags of simulate.
 type simulation struct {
 	location
-	load, replay, against, chart string
-	days                         float64
-	seed                         uint64
-	policies                     []string
-	asJSON                       bool
+	load, against, chart string
+	days                 float64
+	seed                 uint64
+	policies             []string
+	asJSON               bool
 }
 
 func (q *simulation) run(ctx context.Context, c *cli) error {
@@ -123,15 +118,11 @@ func (q *simulation) run(ctx context.Context, c *cli) error {
 	if err := q.draw(c, reports); err != nil || q.chart == "-" {
 		return err
 	}
-	learnt := trial.Model.Learnt()
-	document := map[string]any{"version": 1, "days": q.days, "seed": q.seed, "reports": reports, "learnt": learnt}
-	return c.print(q.asJSON, document, func(v screen.View) string { return v.Trials(work, reports, learnt) })
+	document := map[string]any{"version": 1, "days": q.days, "seed": q.seed, "reports": reports}
+	return c.print(q.asJSON, document, func(v screen.View) string { return v.Trials(work, reports) })
 }
 
 func (q *simulation) choose() ([]sim.Policy, error) {
-	if q.load != "" && q.replay != "" {
-		return nil, usagef("--load and --replay: want one of them")
-	}
 	if !(q.days > 0 && q.days <= 366) {
 		return nil, usagef("--days: %g, want more than 0 and at most 366", q.days)
 	}
@@ -182,55 +173,26 @@ func configWithPlaceholders(path string, c *cli) (*threads.Config, error) {
 // longestLoad limits a load file, in bytes.
 const longestLoad = 1 << 20
 
-// usual is the load without --load and --replay.
+// usual is the load without --load.
 const usual = "[[issues]]\nper_day = 20\n"
 
-// work creates the trial of a journal, of a load file or of the usual load, and describes its work in one line.
+// work creates the trial of a load file or of the usual load, and describes its work in one line.
 func (q *simulation) work(config *threads.Config) (t sim.Trial, what string, err error) {
-	t.Config = config
-	name := "the usual load, 20 issues a day"
-	switch {
-	case q.replay != "":
-		name = q.replay
-		t, err = q.journalTrial(config)
-	case q.load != "":
-		name = q.load
+	t.Config, t.Delays = config, true
+	name, text := "the usual load, 20 issues a day", usual
+	if q.load != "" {
 		raw, readErr := plainfile.ReadNamed(q.load, longestLoad)
 		if readErr != nil {
 			return t, "", fmt.Errorf("cannot read the load: %w", readErr)
 		}
-		t.Load, err = q.parseLoad(name, string(raw), config)
-	default:
-		t.Load, err = q.parseLoad(name, usual, config)
+		name, text = q.load, string(raw)
 	}
-	if err != nil {
+	if t.Load, err = q.parseLoad(name, text, config); err != nil {
 		return t, "", err
-	}
-	if t.Model == nil {
-		t.Model = sim.Learn(sim.Journal{})
 	}
 	last := t.Load[len(t.Load)-1].At
 	return t, fmt.Sprintf("%s: %s, the last filed after %s; --days is %g",
 		name, control.Count(len(t.Load), "issue"), screen.Brief(last), q.days), nil
-}
-
-// journalTrial returns the trial of a journal.
-func (q *simulation) journalTrial(config *threads.Config) (t sim.Trial, err error) {
-	file, err := openJournal(q.replay)
-	if err != nil {
-		return t, fmt.Errorf("cannot read the journal: %w", err)
-	}
-	defer file.Close()
-	past, err := ledger.ReadHistory(file)
-	if err != nil {
-		return t, fmt.Errorf("%s: %w", q.replay, err)
-	}
-	journal := sim.Journal{Past: past.Past, Timeline: past.Timeline}
-	t = sim.Replay(journal, config, time.Duration(q.days*float64(24*time.Hour)))
-	if len(t.Load) == 0 {
-		return t, fmt.Errorf("%s has no session that worked on an issue", q.replay)
-	}
-	return t, nil
 }
 
 // parseLoad returns the load that a text describes.
@@ -255,9 +217,6 @@ func (q *simulation) draw(c *cli, reports []sim.Report) error {
 		return nil
 	}
 	asked := time.Duration(q.days * float64(24*time.Hour))
-	if q.replay != "" {
-		asked = 0 // the chart ends with the replay
-	}
 	var text strings.Builder
 	if filepath.Ext(q.chart) == ".html" {
 		text.WriteString("<!doctype html>\n<meta charset=\"utf-8\">\n<title>disinto simulate</title>\n")

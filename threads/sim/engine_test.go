@@ -18,7 +18,8 @@ func TestEngine(t *testing.T) {
 	load = load[:n]
 	here := Trial{Config: fleet(s.Agents, 0, 0), Load: load, Policy: Ours, Seed: 1}
 	there := here
-	there.Engine = true
+	there.Config = fleet(s.Agents, 0, 0)
+	there.Config.Thread("write").Executor = "nomad"
 	near, far := here.Run(), there.Run()
 	far.whole(t, "on an engine")
 	if far.Sessions != n || far.Gap.P99 > Ours.Latency+EngineStartMax {

@@ -136,7 +136,7 @@ func (tr *trial) report() Report {
 // unbegun returns the waits of the issues without a session.
 func (tr *trial) unbegun() (waits []time.Duration) {
 	for _, t := range tr.issues {
-		if t.begun.IsZero() && len(t.Work.Sessions)+len(t.Work.Steps) > 0 {
+		if t.begun.IsZero() && len(t.Work.Sessions) > 0 {
 			waits = append(waits, tr.Now.Sub(t.Created))
 		}
 	}

@@ -1,18 +1,8 @@
 // Package sim plays factories in virtual time, to compare policies and configurations.
 //
 // A Trial (trial.go) plays one factory with one load under one policy. Its Report says how long agents were idle while
-// work waited, how long issues waited, what was used, and how much context was read again. Nothing fails in a trial
-// except what its load, model and outages contain.
-//
-// A Model (model.go) learns from a journal how long sessions, checks, merges and people take, and how sessions end. All
-// runs with one seed draw the same samples, so their differences come from the configurations:
-//
-//	// What would these days have been with another configuration? Replay the real sessions under another plan.
-//	t := sim.Replay(journal, config, 24*time.Hour)
-//	t.Policy, t.Seed = sim.Ours, seed
-//	was := t.Run() // Merged, First (waits), Turn, Tokens, CostUSD
-//	t.Config = other
-//	is := t.Run()
+// work waited, how long issues waited, what was used, and how much context was read again. Only the sessions fail of
+// which the load says so.
 //
 // The same seed plays the same way on every machine: nothing here reads a clock, starts a goroutine or depends on the
 // order of a map.
@@ -31,7 +21,7 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// epoch is the start of a trial that names none.
+// epoch is the start of a trial.
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Trial is one factory with one load under one policy.
@@ -41,26 +31,13 @@ type Trial struct {
 	Policy Policy
 	Cache  Cache
 	Seed   uint64 // of all random draws
-	// Scheduled has the length of a session of each scheduled role. The default is scheduledTime.
-	Scheduled map[string]time.Duration
-	// Uses has the usage of a session, by thread and kind. The usage of others is unknown.
-	Uses map[Line]agents.Usage
-	// Model has the delays, and the course of sessions that no Work describes. Nil: only sessions take time, people act
-	// at once, and every change of the forge is noticed at once.
-	Model   *Model
-	Outages []Outage
-	From    time.Time // time of its start; zero: some midnight
-	Engine  bool      // sessions run elsewhere, with the delays of a real engine
+	// Delays is true if everything takes its usual time: handovers, merges and people too, and threads look at the forge
+	// at their intervals. Otherwise only sessions take time, and every change of the forge is noticed at once.
+	Delays bool
 	// Drain is how long the trial continues after the last filing. 0 is long enough for everything that can be done.
 	Drain time.Duration
 	// Enough is called at every moment, and ends the trial if it returns true. The report is then of no use. May be nil.
 	Enough func() bool
-}
-
-// Line is one kind of work on a thread.
-type Line struct {
-	Thread string
-	Kind   agents.Kind
 }
 
 // drain is the usual Trial.Drain.
@@ -97,11 +74,9 @@ type trial struct {
 	held     map[string]serverSlots // of the other local threads with bound slots
 	moved    bool                   // something has changed since settle
 	changes  int
-	origin   time.Time
 	tickAt   time.Time // time of the next tick; zero if none is due
 	lookers  []looker  // of each thread
 	active   bool      // the last tick found work
-	drawn    int       // draws so far
 	merging  map[string]bool
 	at       map[forge.Ref]*trialIssue // by issue and by pull request
 	groups   map[alike]int
@@ -122,11 +97,9 @@ type trialIssue struct {
 	running int  // writing sessions on it right now
 	done    int  // writing sessions that succeeded
 	wrote   int  // writing sessions that ended by themselves
-	looked  int
 	pull    *forge.Pull
 	begun   time.Time // start of its first session; zero before
 	merged  bool
-	asked   int   // how often people were asked
 	context int64 // tokens that its sessions have read and written so far
 }
 
@@ -157,7 +130,6 @@ type trialRun struct {
 	issue    *trialIssue // nil for scheduled work
 	span     int         // index in the report
 	how      Step        // its course
-	cut      *Outage     // the outage that ends it
 	over     bool
 	takes    time.Duration // length of its program
 	reserved time.Time
@@ -168,7 +140,7 @@ func newTrial(t Trial) *trial {
 	cfg := *t.Config
 	cfg.Roles = slices.Clone(cfg.Roles)
 	for i := range cfg.Roles {
-		cfg.Roles[i].Plan = cfg.Roles[i].Plan && t.Model != nil // without a model, people's reaction times are unknown
+		cfg.Roles[i].Plan = cfg.Roles[i].Plan && t.Delays // without them, no person approves
 	}
 	if !t.Policy.Bound {
 		cfg.Threads = slices.Clone(cfg.Threads)
@@ -186,10 +158,7 @@ func newTrial(t Trial) *trial {
 		books: ledger.New(), merging: make(map[string]bool), at: make(map[forge.Ref]*trialIssue),
 		groups: make(map[alike]int), lookers: make([]looker, len(t.Config.Threads)), held: make(map[string]serverSlots),
 	}
-	if tr.origin = t.From; t.From.IsZero() {
-		tr.origin = epoch
-	}
-	tr.Now = tr.origin
+	tr.Now = epoch
 	for i := range t.Config.Threads {
 		th := &t.Config.Threads[i]
 		if !th.Overlap && !t.Policy.Bound {
@@ -209,7 +178,7 @@ func newTrial(t Trial) *trial {
 		tr.repos = append(tr.repos, forge.Repo{Name: name, DefaultBranch: "main"})
 	}
 	for i := range cfg.Agents {
-		ledger.Entry(tr.books.Agents, cfg.Agents[i].Name).IdleSince = tr.origin
+		ledger.Entry(tr.books.Agents, cfg.Agents[i].Name).IdleSince = epoch
 	}
 	return tr
 }
@@ -234,14 +203,14 @@ func eager(cfg *threads.Config) *threads.Config {
 func (tr *trial) open() {
 	tr.left = len(tr.Load)
 	after := cmp.Or(tr.Drain, drain)
-	tr.end = tr.origin.Add(after)
+	tr.end = epoch.Add(after)
 	for i := range tr.Load {
 		w := &tr.Load[i]
 		tr.After(w.At, func() { tr.file(w) })
-		tr.end = tr.origin.Add(after + w.At)
+		tr.end = epoch.Add(after + w.At)
 	}
 	p := &tr.Policy
-	if tr.Model != nil {
+	if tr.Delays {
 		since := tr.rng.Float64() // the threads started to look at the same time
 		for i := range tr.lookers {
 			tr.lookers[i].next = tr.Now.Add(time.Duration(since * float64(tr.interval(i))))
@@ -312,7 +281,7 @@ func (tr *trial) decide(theirs func(threads.Start) bool) (wake time.Time) {
 		tr.mark(&plan.Marks[i])
 	}
 	for _, s := range plan.Starts {
-		if theirs(s) && tr.mayProbe(s.Thread) {
+		if theirs(s) {
 			tr.start(s)
 		}
 	}
@@ -378,7 +347,7 @@ func (tr *trial) assign(t *trialIssue, agent string) {
 // steal is a cycle of the rebalancer.
 func (tr *trial) steal() {
 	pinned := func(t *trialIssue) bool { return len(t.Assignees) > 0 && !t.Closed && t.running == 0 }
-	if tr.Model != nil && !slices.ContainsFunc(tr.issues, pinned) {
+	if tr.Delays && !slices.ContainsFunc(tr.issues, pinned) {
 		return
 	}
 	for _, m := range threads.Rebalance(tr.snapshot(true)) {

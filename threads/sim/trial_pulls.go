@@ -11,17 +11,17 @@ import (
 )
 
 // written applies the effect of a writing session: a pull request, a new head for it, or a closed issue. A session
-// that failed, or that an outage ended, has no effect.
+// that failed has no effect.
 func (tr *trial) written(x *trialRun, t *trialIssue) {
 	t.running--
-	if x.cut != nil || x.stopped != "" || x.Item.Cause.Plans() {
+	if x.stopped != "" || x.Item.Cause.Plans() {
 		return
 	}
-	if t.wrote++; x.how.Result != agents.Done && x.how.Result != "" {
+	if t.wrote++; x.how.Result != agents.Done {
 		return
 	}
 	t.done++
-	if tr.closes(t) {
+	if len(t.Work.Sessions) == 1 && t.pull == nil {
 		tr.close(t)
 		return
 	}
@@ -37,7 +37,6 @@ func (tr *trial) written(x *trialRun, t *trialIssue) {
 	}
 	t.pull.HeadSHA = fmt.Sprintf("%d", t.done)
 	t.pull.Updated, t.pull.Mergeable, t.pull.ConflictSince = tr.Now, forge.MergeClean, time.Time{}
-	tr.check(t, x.how.Red)
 	tr.invite(t)
 }
 
@@ -52,38 +51,6 @@ func (tr *trial) invite(t *trialIssue) {
 	}
 }
 
-// closes reports whether the session that has just ended closes its issue without a pull request.
-func (tr *trial) closes(t *trialIssue) bool {
-	switch {
-	case t.pull != nil:
-		return false
-	case len(t.Work.Steps) > 0:
-		return !t.Pulls && t.wrote >= len(t.Work.Steps)
-	}
-	return len(t.Work.Sessions) == 1
-}
-
-// check runs the checks of a new head.
-func (tr *trial) check(t *trialIssue, red bool) {
-	l := lot{tr.Seed, uint64(t.Number), lotChecks + uint64(t.done)}
-	takes := tr.Model.delay(l, Checks)
-	p := t.pull
-	if p.CI = forge.CINone; takes == 0 && !red {
-		return
-	}
-	p.CI = forge.CIPending
-	head := p.HeadSHA
-	tr.After(takes, func() {
-		if p.HeadSHA != head || t.pull != p {
-			return
-		}
-		if p.CI, p.CISince = forge.CISuccess, tr.Now; red {
-			p.CI = forge.CIFailure
-		}
-		tr.outside()
-	})
-}
-
 // reviewers reports whether agents review.
 func (tr *trial) reviewers() bool {
 	return slices.ContainsFunc(tr.Config.Roles, func(r agents.Role) bool { return r.On.Does(agents.KindReview) })
@@ -91,10 +58,7 @@ func (tr *trial) reviewers() bool {
 
 // judged applies the effect of a review session.
 func (tr *trial) judged(x *trialRun, t *trialIssue) {
-	if x.cut != nil || x.stopped != "" {
-		return
-	}
-	if t.looked++; x.how.Result != agents.Done {
+	if x.stopped != "" || x.how.Result != agents.Done {
 		return
 	}
 	verdict := forge.Approved
@@ -112,17 +76,17 @@ func (tr *trial) reviewed(t *trialIssue, by string, verdict forge.Verdict) {
 	r := forge.Review{Author: by, Verdict: verdict, CommitSHA: t.pull.HeadSHA, Official: true, Submitted: tr.Now}
 	t.pull.Reviews = append(slices.Clone(t.pull.Reviews), r)
 	if r.Verdict == forge.Approved && !tr.Config.Forge.MergeAuto { // people merge
-		tr.later(t, func() {
+		tr.later(func() {
 			tr.merge(t.pull.Ref)
 			tr.outside()
 		})
 	}
 }
 
-// verdict returns the verdict of a review of work without recorded reviews. Every writing session but the last leads to
+// verdict returns the verdict of a review of the work so far. Every writing session but the last leads to
 // a request for changes.
 func (t *trialIssue) verdict() forge.Verdict {
-	if t.done < max(len(t.Work.Sessions), len(t.Work.Steps)) {
+	if t.done < len(t.Work.Sessions) {
 		return forge.ChangesRequested
 	}
 	return forge.Approved
@@ -130,14 +94,13 @@ func (t *trialIssue) verdict() forge.Verdict {
 
 // mergeSoon merges a pull request after a delay, in which no session starts in the repository.
 func (tr *trial) mergeSoon(ref forge.Ref) {
-	takes := tr.Model.delay(lot{tr.Seed, uint64(ref.Number), lotMerge}, Merging)
-	if takes == 0 {
+	if !tr.Delays {
 		tr.merge(ref)
 		tr.change()
 		return
 	}
 	tr.merging[ref.Repo] = true
-	tr.After(takes, func() {
+	tr.After(usualMerge, func() {
 		delete(tr.merging, ref.Repo)
 		tr.merge(ref)
 		tr.change()
@@ -164,16 +127,14 @@ func (tr *trial) close(t *trialIssue) {
 	tr.left--
 	tr.seen.Done++
 	tr.seen.turnarounds = append(tr.seen.turnarounds, tr.Now.Sub(t.Created))
-	tr.seen.Makespan = tr.Now.Sub(tr.origin)
+	tr.seen.Makespan = tr.Now.Sub(epoch)
 }
 
-// later makes a person act on an issue after a delay.
-func (tr *trial) later(t *trialIssue, do func()) {
-	t.asked++
-	takes := tr.Model.delay(lot{tr.Seed, uint64(t.Number), lotPeople + uint64(t.asked)<<32}, People)
-	if takes == 0 {
+// later makes a person act after a delay.
+func (tr *trial) later(do func()) {
+	if !tr.Delays {
 		do()
 		return
 	}
-	tr.After(takes, do)
+	tr.After(usualAnswer, do)
 }

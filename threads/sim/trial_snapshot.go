@@ -34,7 +34,6 @@ func (tr *trial) snapshotFor(assignees func(*trialIssue) []string, brief, hidden
 	s := threads.Snapshot{
 		Now: tr.Now, Config: tr.Config, History: tr.books.History, Caches: tr.caches(),
 	}
-	s.History.Threads = tr.parked()
 	for _, r := range tr.repos {
 		if r.AsOf = tr.Now; tr.merging[r.Name] {
 			r.AsOf = time.Time{}

@@ -12,28 +12,11 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// scheduledTime is the usual length of a scheduled session.
-const scheduledTime = 5 * time.Minute
-
 // The delays of sessions on an engine elsewhere, those of a real one under load: from a claim to the start of the
 // program, and from the program's end to its report.
 const (
 	EngineStartMin, EngineStartMax = 200 * time.Millisecond, 6 * time.Second
 	engineTellMin, engineTellMax   = 200 * time.Millisecond, 1200 * time.Millisecond
-)
-
-// The kinds of draws in a trial. The number of the issue or of the draw distinguishes draws of one kind.
-const (
-	lotHandover = iota + 1
-	lotClaim
-	lotMerge
-	lotPeople
-	lotScheduled
-	lotPlan
-	lotNotice
-	lotChecks = 1 << 8  // plus the number of the push
-	lotWrite  = 1 << 12 // plus the number of the session
-	lotReview = 1 << 16
 )
 
 // file opens the issue of a piece of work.
@@ -54,7 +37,7 @@ func (tr *trial) file(w *Work) {
 	}
 	tr.issues = append(tr.issues, t)
 	tr.at[t.Issue.Ref] = t
-	if len(w.Sessions)+len(w.Steps) == 0 {
+	if len(w.Sessions) == 0 {
 		tr.close(t)
 	}
 	tr.outside()
@@ -87,18 +70,10 @@ func (tr *trial) start(s threads.Start) {
 	if tr.books.Item(s.Item.Key()).PassedOver >= threads.PassedOverLimit {
 		tr.seen.Starved++
 	}
-	record := StartOf(&x.Session, tr.Config, s.PassedOver)
-	if t := tr.issue(s.Item.Ref); t != nil && s.Item.Kind == agents.KindIssue {
-		record.Pinned = slices.Contains(t.Assignees, x.Login) && !t.Has(forge.LabelInProgress)
-	}
-	tr.record(ledger.Record{Start: record})
+	tr.record(ledger.Record{Start: StartOf(&x.Session, tr.Config, s.PassedOver)})
 	x.reserved = tr.Now
 	tr.runs = append(tr.runs, x)
 	late := tr.Policy.Claim + tr.late(x, EngineStartMin, EngineStartMax)
-	if tr.Model != nil {
-		tr.drawn++
-		late += tr.Model.delay(lot{tr.Seed, uint64(tr.drawn), lotClaim}, Claim)
-	}
 	if late == 0 {
 		tr.run(x)
 	} else {
@@ -113,7 +88,7 @@ func (tr *trial) run(x *trialRun) {
 	x.span = len(tr.seen.Spans)
 	tr.seen.Spans = append(tr.seen.Spans, Span{
 		Thread: s.Thread, Slot: s.Slot, Agent: s.Agent, Kind: string(s.Item.Kind), Chain: s.Item.Chain.Number,
-		From: tr.Now.Sub(tr.origin),
+		From: tr.Now.Sub(epoch),
 	})
 	if s.Item.Kind != agents.KindSchedule {
 		x.issue = tr.issue(s.Item.Ref)
@@ -123,40 +98,22 @@ func (tr *trial) run(x *trialRun) {
 	tr.perform(x, tr.bounded(x))
 }
 
-// step returns the course of a session: from the load if it has it, otherwise drawn from the model.
+// step returns the course of a session. The load has those of issues, except plans.
 func (tr *trial) step(x *trialRun) Step {
 	t, writes := x.issue, x.Item.Kind.Writes()
 	switch {
-	case t == nil && tr.Scheduled[x.Role] > 0:
-		return Step{Took: tr.Scheduled[x.Role], Result: agents.Done}
 	case t == nil:
-		return tr.draw(x, lot{tr.Seed, uint64(tr.seen.Sessions), lotScheduled})
+		return usualStep(lot{tr.Seed, uint64(tr.seen.Sessions), lotScheduled}, usualScheduled)
 	case x.Item.Cause.Plans():
-		step := tr.draw(x, lot{tr.Seed, uint64(t.Number), lotPlan})
+		step := usualStep(lot{tr.Seed, uint64(t.Number), lotPlan}, usualPlan)
 		step.Result = agents.Planned
 		return step
-	case writes && t.wrote < len(t.Work.Steps):
-		return t.Work.Steps[t.wrote]
-	case !writes && t.looked < len(t.Work.Looks):
-		return t.Work.Looks[t.looked]
-	case len(t.Work.Steps)+len(t.Work.Looks) > 0:
-		if writes {
-			return tr.draw(x, lot{tr.Seed, uint64(t.Number), lotWrite + uint64(t.wrote)})
-		}
-		return tr.draw(x, lot{tr.Seed, uint64(t.Number), lotReview + uint64(t.looked)})
 	case !writes:
 		return Step{Took: t.Review, Result: agents.Done, Verdict: ledger.VerdictOf(t.verdict())}
 	}
-	return Step{Took: t.Work.Sessions[min(t.done, len(t.Work.Sessions)-1)], Result: agents.Done}
-}
-
-// draw draws a step from the model.
-func (tr *trial) draw(x *trialRun, l lot) Step {
-	s := tr.Model.draw(l, x.Agent, x.Thread, x.Item.Kind, x.Role)
-	step := Step{Took: s.Took, Result: s.Result, Verdict: s.Verdict, Usage: s.Usage, Whole: !s.usual}
-	if x.Item.Kind.Writes() {
-		l.part += lotReview << 4
-		step.Red = tr.Model.turnsRed(l)
+	step := Step{Took: t.Work.Sessions[min(t.done, len(t.Work.Sessions)-1)], Result: agents.Done}
+	if (lot{tr.Seed, uint64(t.Number), lotFailure + uint64(t.wrote)}).rand().Float64() < t.Failures {
+		step.Result = agents.Failed
 	}
 	return step
 }
@@ -178,7 +135,7 @@ func (tr *trial) begin(x *trialRun) {
 	if !x.Item.Kind.Writes() {
 		return
 	}
-	if t.running++; t.running > 1 || len(t.Work.Sessions) > 0 && len(t.Work.Steps) == 0 && t.done >= len(t.Work.Sessions) {
+	if t.running++; t.running > 1 || t.done >= len(t.Work.Sessions) {
 		tr.seen.Twice++
 	}
 	if t.begun.IsZero() {
@@ -207,7 +164,7 @@ func (tr *trial) perform(x *trialRun, takes time.Duration) {
 
 // late returns the delay that an engine adds, zero without one.
 func (tr *trial) late(x *trialRun, from, to time.Duration) time.Duration {
-	if !tr.Engine && (tr.Model == nil || tr.real.Thread(x.Thread).Executor == "") {
+	if tr.real.Thread(x.Thread).Executor == "" {
 		return 0
 	}
 	return from + time.Duration(tr.rng.Int64N(int64(to-from)))
@@ -219,8 +176,8 @@ func (tr *trial) ended(x *trialRun) {
 		return
 	}
 	x.over = true
-	tr.seen.Spans[x.span].To = tr.Now.Sub(tr.origin)
-	if tr.Model == nil {
+	tr.seen.Spans[x.span].To = tr.Now.Sub(epoch)
+	if !tr.Delays {
 		tr.leave(x)
 	}
 	tr.unclaim(x)
@@ -232,7 +189,7 @@ func (tr *trial) ended(x *trialRun) {
 	default:
 		tr.judged(x, t)
 	}
-	if tr.Model == nil {
+	if !tr.Delays {
 		tr.changeOf(x.Thread)
 		return
 	}
@@ -267,12 +224,9 @@ func (tr *trial) unclaim(x *trialRun) {
 func (tr *trial) remember(x *trialRun) {
 	end := &ledger.End{
 		Run: x.RunID, Result: cmp.Or(x.how.Result, agents.Done), Talk: tr.contextOf(x), Stop: x.stopped,
-		Usage: tr.usageOf(x), Breaker: tr.real.Thread(x.Thread).BreakerInterval,
+		Usage: tr.usageOf(x),
 	}
-	if x.cut != nil && end.Result == agents.Limited {
-		end.RetryAt = tr.origin.Add(x.cut.Until)
-	}
-	if end.Result == agents.Question || end.Result == agents.Planned {
+	if end.Result == agents.Planned {
 		end.Words = "?"
 	}
 	review := x.Item.Kind == agents.KindReview

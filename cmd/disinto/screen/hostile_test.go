@@ -83,7 +83,7 @@ func TestHostileDocuments(t *testing.T) {
 		"convoy list": func(v View) string { return v.ConvoyList(full[control.Convoys]()) },
 		"fleet":       func(v View) string { return v.Fleet(full[fleet.Status]()) },
 		"cycle":       func(v View) string { return v.Cycle(full[fleet.Cycle]()) },
-		"trials":      func(v View) string { return v.Trials(evil, *full[[]sim.Report](), *full[[]sim.Learnt]()) },
+		"trials":      func(v View) string { return v.Trials(evil, *full[[]sim.Report]()) },
 		"findings":    func(v View) string { return v.Findings(*full[[]Finding]()) },
 		"sling":       func(v View) string { return v.Sling(full[control.SlingReport]()) },
 		"report":      func(v View) string { return v.Report(full[control.Report]()) },
