@@ -3,12 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -42,10 +39,10 @@ A load file has tables such as
   failures = 0.05      # share of them that fail, and are repeated
   review_minutes = 3
 
-simulate needs no secrets, and writes only the FILE of --chart.`,
+simulate needs no secrets, and writes no file.`,
 		Example: `
   disinto simulate --days 30 --against next.toml
-  disinto simulate --load load.toml --chart week.svg`,
+  disinto simulate --load load.toml --policy disinto`,
 	}
 	flags := cmd.Flags()
 	var q simulation
@@ -55,8 +52,6 @@ simulate needs no secrets, and writes only the FILE of --chart.`,
 	flags.StringSliceVar(&q.policies, "policy", nil, "simulate only these `NAMES`, of\n"+
 		strings.Join(policyNames(), ", "))
 	flags.Uint64Var(&q.seed, "seed", 1, "the seed of the random numbers")
-	flags.StringVar(&q.chart, "chart", "",
-		"draw the sessions into this `FILE`, .svg or\n.html; - prints an SVG instead of the report")
 	q.location.flags(flags)
 	jsonFlag(flags, &q.asJSON, "print the reports, for programs")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return q.run(cmd.Context(), c) }
@@ -74,20 +69,17 @@ func policyNames() []string {
 // simulation has the flags of simulate.
 type simulation struct {
 	location
-	load, against, chart string
-	days                 float64
-	seed                 uint64
-	policies             []string
-	asJSON               bool
+	load, against string
+	days          float64
+	seed          uint64
+	policies      []string
+	asJSON        bool
 }
 
 func (q *simulation) run(ctx context.Context, c *cli) error {
 	policies, err := q.choose()
 	if err != nil {
 		return err
-	}
-	if ext := filepath.Ext(q.chart); q.chart != "" && q.chart != "-" && ext != ".svg" && ext != ".html" {
-		return usagef("--chart: %q, want a name that ends in .svg or .html, or - for an SVG on stdout", q.chart)
 	}
 	config, err := configWithPlaceholders(q.configFile(), c)
 	if err != nil {
@@ -114,9 +106,6 @@ func (q *simulation) run(ctx context.Context, c *cli) error {
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
-	}
-	if err := q.draw(c, reports); err != nil || q.chart == "-" {
-		return err
 	}
 	document := map[string]any{"version": 1, "days": q.days, "seed": q.seed, "reports": reports}
 	return c.print(q.asJSON, document, func(v screen.View) string { return v.Trials(work, reports) })
@@ -209,29 +198,4 @@ func (q *simulation) parseLoad(name, text string, config *threads.Config) (sim.L
 		return nil, fmt.Errorf("no issue is filed in %g days: use more --days or a higher per_day", q.days)
 	}
 	return load, nil
-}
-
-// draw writes the chart if --chart is set.
-func (q *simulation) draw(c *cli, reports []sim.Report) error {
-	if q.chart == "" {
-		return nil
-	}
-	asked := time.Duration(q.days * float64(24*time.Hour))
-	var text strings.Builder
-	if filepath.Ext(q.chart) == ".html" {
-		text.WriteString("<!doctype html>\n<meta charset=\"utf-8\">\n<title>disinto simulate</title>\n")
-		for i := range reports {
-			text.WriteString(reports[i].Gantt(asked))
-		}
-	} else {
-		text.WriteString(reports[len(reports)-1].Gantt(asked))
-	}
-	if q.chart == "-" {
-		_, err := io.WriteString(c.stdout, text.String())
-		return err
-	}
-	if err := os.WriteFile(q.chart, []byte(text.String()), 0o644); err != nil {
-		return fmt.Errorf("cannot write the chart: %w", err)
-	}
-	return nil
 }

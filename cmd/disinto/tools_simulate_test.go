@@ -45,8 +45,7 @@ func TestSimulate(t *testing.T) {
 		"factory.toml": simulated, "two.toml": strings.Replace(simulated, "max_concurrent = 1", "max_concurrent = 2", 1),
 		"load.toml": "[[issues]]\nper_day = 60\nminutes = 12\n[[issues]]\nper_day = 3\npriority = 1\n",
 	}
-	text, complaint, code := simulate(t, files, "--load", "load.toml", "--days", "0.4", "--against", "two.toml", "--json",
-		"--chart", "chart.html")
+	text, complaint, code := simulate(t, files, "--load", "load.toml", "--days", "0.4", "--against", "two.toml", "--json")
 	if code != 0 {
 		t.Fatal(complaint)
 	}
@@ -65,10 +64,6 @@ func TestSimulate(t *testing.T) {
 	if two.Turn.Mean >= one.Turn.Mean*3/4 {
 		t.Errorf("with a second slot: got mean time %s and %s, want at least a quarter less", one.Turn.Mean,
 			two.Turn.Mean)
-	}
-	chart, err := os.ReadFile("chart.html")
-	if err != nil || strings.Count(string(chart), "<svg") != n || !strings.Contains(string(chart), "llama slot 0") {
-		t.Errorf("the chart: got %d pictures (%v)", strings.Count(string(chart), "<svg"), err)
 	}
 	same := []string{"--load", "load.toml", "--days", "0.1", "--policy", "disinto", "--json"}
 	once, _, _ := simulate(t, files, same...)
@@ -106,7 +101,6 @@ func TestSimulateMistakes(t *testing.T) {
 		{load: strings.Repeat("# long\n", 1<<18), want: "load.toml: longer than 1048576 bytes"},
 		{args: []string{"--policy", "magic"}, want: `there is no "magic"`, code: 2},
 		{args: []string{"--days", "0"}, want: "--days: 0", code: 2},
-		{args: []string{"--chart", "x.png"}, want: "ends in .svg or .html", code: 2},
 		{args: []string{"--load", "nothing"}, want: "cannot read the load"},
 		{args: []string{"--load", "", "--days", "0.00001"}, want: "no issue is filed in 1e-05 days"},
 	} {

@@ -47,7 +47,6 @@ type Report struct {
 	gaps        []time.Duration
 	turnarounds []time.Duration
 	waits       map[int][]time.Duration
-	bound       map[string]bool // threads whose slots are bound
 }
 
 // Spread summarises times.

@@ -170,10 +170,7 @@ func newTrial(t Trial) *trial {
 	}
 	tr.Config, tr.eager = &cfg, eager(&cfg)
 	tr.metered = limited(&cfg)
-	tr.seen.Policy, tr.seen.bound = t.Policy.Name, make(map[string]bool)
-	for i := range cfg.Threads {
-		tr.seen.bound[cfg.Threads[i].Name] = !cfg.Threads[i].Overlap
-	}
+	tr.seen.Policy = t.Policy.Name
 	for _, name := range cfg.Forge.Repos {
 		tr.repos = append(tr.repos, forge.Repo{Name: name, DefaultBranch: "main"})
 	}
