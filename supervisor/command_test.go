@@ -95,7 +95,8 @@ func TestPause(t *testing.T) {
 		if d := l.Document(); d.Paused || d.Threads[0].Paused || !d.Threads[1].Paused {
 			t.Errorf("got paused %v, threads %+v, want only llama paused", d.Paused, d.Threads)
 		}
-		told(t, l, "/v1/pause", `{"name":"dev-coder"}`, "dev-coder: paused")
+		told(t, l, "/v1/pause", `{"name":"dev-coder","by":"ada","why":"edits the lock file"}`, "dev-coder: paused")
+		said := time.Now().UTC().Format(time.RFC3339)
 		told(t, l, "/v1/pause", `{}`, "everything: paused")
 		told(t, l, "/v1/resume", `{"name":"llama"}`, "llama: resumed (everything is still paused: use disinto resume)")
 		told(t, l, "/v1/pause", `{"name":"nobody"}`, "404 cannot pause nobody: no thread, agent or repository has that name")
@@ -109,7 +110,8 @@ func TestPause(t *testing.T) {
 		l = w.Start()
 		time.Sleep(time.Hour)
 		d := l.Document()
-		if !d.Paused || !d.Threads[1].Paused || d.Agents[0].Why != "dev-coder is paused" || d.Agents[1].Why != "" {
+		why := "dev-coder is paused by ada since " + said + ": edits the lock file"
+		if !d.Paused || !d.Threads[1].Paused || d.Agents[0].Why != why || d.Agents[1].Why != "" {
 			t.Errorf("after a restart: got paused %v, threads %+v, agents %+v", d.Paused, d.Threads, d.Agents)
 		}
 		if n := len(w.Exec.Runs()); n != 2 {

@@ -108,7 +108,7 @@ func (cv *conversation) pause(ctx context.Context, said forge.CommandComment) (s
 		}
 	}
 	var report control.Report
-	err := cv.pausing.pause(ctx, control.PauseRequest{Name: name}, &report)
+	err := cv.pausing.pause(ctx, control.PauseRequest{Name: name, By: said.Author}, &report)
 	return report.Line() + "; until disinto resume", err
 }
 

@@ -52,7 +52,7 @@ func (st *state) summaryLocked(now time.Time) *control.Document {
 		Threads: []control.ThreadDocument{}, Agents: []control.AgentDocument{}, Sessions: []control.SessionDocument{},
 		Repos: []control.RepoDocument{}, Recent: []control.RecentDocument{},
 	}
-	d.PausedAt, d.Paused = st.ledger.Paused[threads.Pause{}]
+	d.PauseNote, d.Paused = st.ledger.Paused[threads.Pause{}]
 	if st.cfg == nil {
 		return d
 	}
@@ -93,13 +93,14 @@ func (st *state) threadLocked(
 	}
 	d := control.ThreadDocument{
 		Name: t.Name, Backend: t.Backend, Overlap: t.Overlap, Slots: make([]control.SlotDocument, n),
-		Paused: st.pausedLocked(t.Name), Spent: spent(st.ledger.Thread(t.Name).Spent.Today(now), t.Budget),
+		Spent: spent(st.ledger.Thread(t.Name).Spent.Today(now), t.Budget),
 	}
 	for _, w := range t.Fill(st.ledger.Thread(t.Name), now) {
 		d.Windows = append(d.Windows, control.WindowDocument{
 			Length: w.Name(), Tokens: w.Used.Tokens, USD: w.Used.USD, MaxTokens: w.Tokens, MaxUSD: w.USD, Reserve: t.Reserve,
 		})
 	}
+	d.PauseNote, d.Paused = st.pausedLocked(t.Name)
 	if p := parked[t.Name]; p != nil && !p.ParkedUntil.IsZero() {
 		d.ParkedUntil, d.ParkedAs, d.ParkedWhy = p.ParkedUntil, cmp.Or(p.ParkedAs, threads.ThreadPark), p.ParkedWhy
 	}
@@ -154,11 +155,11 @@ func (st *state) heldWhyLocked(a *agents.Agent, now time.Time) (code threads.Cod
 		r := st.cfg.Role(name)
 		return r != nil && len(r.Command) > 0
 	})
-	_, paused := st.ledger.Paused[threads.Pause{Agent: a.Name}]
+	by, paused := st.ledger.Paused[threads.Pause{Agent: a.Name}]
 	r := threads.Reason{Agent: a.Name}
 	switch {
 	case paused:
-		r.Code = threads.Paused
+		r.Code, r.Note = threads.Paused, by.Words()
 	case known.Held(now):
 		return cmp.Or(known.HeldAs, threads.AgentHeld), known.HeldWhy
 	case a.Token == "":
@@ -235,11 +236,12 @@ func queueDocument(h *threads.Hold) control.QueueDocument {
 	}
 }
 
-// pausedLocked reports whether a person paused a thread, or everything.
-func (st *state) pausedLocked(thread string) bool {
-	_, own := st.ledger.Paused[threads.Pause{Thread: thread}]
-	_, all := st.ledger.Paused[threads.Pause{}]
-	return own || all
+// pausedLocked returns the pause of a thread, or of everything. ok is false if there is none.
+func (st *state) pausedLocked(thread string) (by threads.PauseNote, ok bool) {
+	if by, ok = st.ledger.Paused[threads.Pause{Thread: thread}]; !ok {
+		by, ok = st.ledger.Paused[threads.Pause{}]
+	}
+	return by, ok
 }
 
 // fleetDocument returns the description of this host's agents for the hub of a fleet.

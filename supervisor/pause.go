@@ -30,7 +30,7 @@ func (ps *pausing) pause(_ context.Context, r control.PauseRequest, report *cont
 		return ps.unknownName("pause", r.Name)
 	}
 	todo := slices.DeleteFunc(named, func(p threads.Pause) bool { return slices.Contains(paused, p) })
-	return ps.setPauses(report, r.Name, todo, false)
+	return ps.setPauses(report, &r, todo, false)
 }
 
 // resume ends the pauses of a name, or all pauses without one. The command may be repeated.
@@ -45,7 +45,7 @@ func (ps *pausing) resume(_ context.Context, r control.PauseRequest, report *con
 	if len(named)+len(todo) == 0 {
 		return ps.unknownName("resume", r.Name)
 	}
-	if err := ps.setPauses(report, r.Name, todo, true); err != nil {
+	if err := ps.setPauses(report, &r, todo, true); err != nil {
 		return err
 	}
 	if r.Name != "" && slices.Contains(paused, threads.Pause{}) {
@@ -78,14 +78,16 @@ func (ps *pausing) pauses(name string) (named, inForce []threads.Pause) {
 
 // setPauses journals pauses, or their end, and reports them. It refuses a pause that cannot be journalled: a restart
 // would drop the pause just when it matters most.
-func (ps *pausing) setPauses(report *control.Report, name string, list []threads.Pause, off bool) error {
-	report.Subject = cmp.Or(name, "everything")
+func (ps *pausing) setPauses(
+	report *control.Report, r *control.PauseRequest, list []threads.Pause, off bool,
+) error {
+	report.Subject = cmp.Or(r.Name, "everything")
 	done, none := "paused", "paused already"
 	if off {
 		done, none = "resumed", "not paused"
 	}
 	for _, p := range list {
-		said := &ledger.Pause{Pause: p, Off: off}
+		said := &ledger.Pause{Pause: p, Off: off, By: r.By, Why: r.Why}
 		if err := ps.state.append(ledger.Record{At: time.Now(), Pause: said}); err != nil {
 			return err
 		}

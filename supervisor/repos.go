@@ -55,7 +55,7 @@ func (st *state) doing(x *session, now agents.Doing) {
 // repoLocked describes a repository.
 func (st *state) repoLocked(name string) control.RepoDocument {
 	d := control.RepoDocument{Name: name}
-	d.PausedAt, d.Paused = st.ledger.Paused[threads.Pause{Repo: name}]
+	d.PauseNote, d.Paused = st.ledger.Paused[threads.Pause{Repo: name}]
 	for _, x := range st.sessions {
 		if x.Item.Ref.Repo == name {
 			d.Sessions++

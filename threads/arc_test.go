@@ -141,7 +141,7 @@ func TestArc(t *testing.T) {
 		{"I5 a gated agent is neither idle nor busy", func(f *arcFleet) {
 			f.busy("arc", "forge", "spark")
 			f.pin(9, "iris", "skill/research")
-			f.s.History.Paused[Pause{Agent: "dev-iris"}] = f.s.Now
+			f.s.History.Paused[Pause{Agent: "dev-iris"}] = PauseNote{PausedAt: f.s.Now}
 			f.want("")
 			if l := f.load("iris"); l.State != LoadGated || l.Why.Code != Paused || l.Pending != 9 {
 				f.Errorf("got load %+v, want gated with 9 pending", l)

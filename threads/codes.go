@@ -396,7 +396,7 @@ var codeDocs = []CodeDoc{
 		"three sessions in a row failed, on different items, of an agent, or in the same way of several agents of a thread "+
 			"or a role; one item is tried after 5 minutes, then after 10, and so on up to 4 hours, and counts as no attempt",
 		"see the last words under NEEDS YOU, and `disinto logs AGENT`; a reload of factory.toml tries at once"),
-	doc(Paused, Busy, ByChoice, "{who} is paused", "a person said `disinto pause`", "`disinto resume WHO`"),
+	doc(Paused, Busy, ByChoice, "{who} is paused{note}", "a person said `disinto pause`", "`disinto resume WHO`"),
 	doc(ThreadPark, Busy, ByItself, "{thread} is rate limited{until}: {note}",
 		"the provider of the thread's model limits its use", "wait, or name other threads in `fallback`"),
 	doc(ThreadDown, Busy, ByItself, "{thread} is backing off{until}: {note}",

@@ -27,8 +27,7 @@ type History struct {
 	Listens map[string]time.Time      // by repository: when we first read it, by the forge's clock
 	Failing map[Crew]*Streak          // agents, threads and roles whose last session failed
 	Slots   map[SlotKey]Warm          // residents of sticky slots
-	// Paused has the time at which a person paused a thread, an agent, a repository or everything.
-	Paused map[Pause]time.Time
+	Paused  map[Pause]PauseNote       // what people paused: a thread, an agent, a repository or everything
 	// Touched has the time at which we last wrote to an issue or pull request, or a session on it ended. A fact
 	// requested before that is stale and is not acted on. Touched is not journalled: after a restart every fact is newer
 	// than every write.
@@ -49,7 +48,7 @@ func NewHistory() History {
 		Listens: make(map[string]time.Time),
 		Failing: make(map[Crew]*Streak),
 		Slots:   make(map[SlotKey]Warm),
-		Paused:  make(map[Pause]time.Time),
+		Paused:  make(map[Pause]PauseNote),
 		Touched: make(map[forge.Ref]time.Time),
 	}
 }
@@ -445,6 +444,24 @@ type Pause struct {
 
 // Name returns the name of what is paused; empty for everything.
 func (p Pause) Name() string { return cmp.Or(p.Thread, p.Agent, p.Repo) }
+
+// PauseNote says since when a pause lasts, who wanted it and why; both are empty if unknown.
+type PauseNote struct {
+	PausedAt  time.Time `json:"paused_at,omitzero"`
+	PausedBy  string    `json:"paused_by,omitempty"`
+	PausedWhy string    `json:"paused_why,omitempty"`
+}
+
+// Words continues "is paused": " by ada since TIME: too many mistakes". They are empty if nobody is known.
+func (p PauseNote) Words() (words string) {
+	if p.PausedBy != "" {
+		words = " by " + p.PausedBy + " since " + p.PausedAt.UTC().Format(time.RFC3339)
+	}
+	if p.PausedWhy != "" {
+		words += ": " + p.PausedWhy
+	}
+	return words
+}
 
 // Compare orders pauses: everything, then repositories, agents and threads, each by name.
 func (p Pause) Compare(other Pause) int {

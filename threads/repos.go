@@ -135,8 +135,8 @@ func repoFree(v *view, w *work) *Reason {
 		return nil
 	}
 	repo := w.Ref.Repo
-	if _, paused := v.History.Paused[Pause{Repo: repo}]; paused {
-		return &Reason{Code: Paused, Repo: repo}
+	if by, paused := v.History.Paused[Pause{Repo: repo}]; paused {
+		return &Reason{Code: Paused, Repo: repo, Note: by.Words()}
 	}
 	return nil
 }

@@ -449,8 +449,8 @@ func notHeld(v *view, c candidate) *Reason {
 // when the thread resumes.
 func notPaused(v *view, c candidate) *Reason {
 	for _, p := range []Pause{{Agent: c.agent.Name}, {Thread: c.agent.Thread}, {}} {
-		if _, paused := v.History.Paused[p]; paused {
-			return &Reason{Code: Paused, Agent: p.Agent, Thread: p.Thread}
+		if by, paused := v.History.Paused[p]; paused {
+			return &Reason{Code: Paused, Agent: p.Agent, Thread: p.Thread, Note: by.Words()}
 		}
 	}
 	return nil

@@ -761,7 +761,7 @@ func (w *scriptWorld) history(f []string) {
 				p.Agent = name
 			}
 		}
-		h.Paused[p] = w.s.Now
+		h.Paused[p] = PauseNote{PausedAt: w.s.Now}
 		if f[0] == "resumed" {
 			delete(h.Paused, p)
 		}

@@ -39,7 +39,7 @@ func TestWhyPast(t *testing.T) {
 		r.Write(s.Now, r.Changes(&s, &plan))
 	}
 	r.Begin(s.Now, state, "v1.2", nil)
-	s.History.Paused[threads.Pause{}] = s.Now
+	s.History.Paused[threads.Pause{}] = threads.PauseNote{PausedAt: s.Now}
 	decide()
 	s.Now, s.History.Paused = noon.Add(-30*time.Minute), nil
 	decide()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -9,7 +10,8 @@ import (
 )
 
 func pauseCommand(c *cli) *cobra.Command {
-	return postCommand(c, &cobra.Command{
+	var why string
+	cmd := postCommand(c, &cobra.Command{
 		Use: "pause [THREAD|AGENT|REPO]", Args: cobra.MaximumNArgs(1),
 		Short: "start no new sessions; running sessions continue",
 		Long: `
@@ -18,18 +20,22 @@ lasts until disinto resume, even across restarts of the supervisor. Merges
 continue.`,
 		Example: `
   disinto pause
-  disinto pause dev-qwen
-  disinto pause johba/harb`,
-	}, "/v1/pause", pauseOf)
+  disinto pause johba/harb
+  disinto pause dev-qwen --why "edits the lock file"`,
+	}, "/v1/pause", func(args []string) (any, error) {
+		return control.PauseRequest{
+			Name: strings.Join(args, ""), By: cmp.Or(c.getenv("SUDO_USER"), c.getenv("USER")), Why: why,
+		}, nil // args has at most one
+	})
+	cmd.Flags().StringVar(&why, "why", "", "tell others why in these `WORDS`")
+	return cmd
 }
 
 func resumeCommand(c *cli) *cobra.Command {
 	return postCommand(c, &cobra.Command{
 		Use: "resume [THREAD|AGENT|REPO]", Args: cobra.MaximumNArgs(1),
 		Short: "end a pause; without a name, end all pauses",
-	}, "/v1/resume", pauseOf)
-}
-
-func pauseOf(args []string) (any, error) {
-	return control.PauseRequest{Name: strings.Join(args, "")}, nil // args has at most one
+	}, "/v1/resume", func(args []string) (any, error) {
+		return control.PauseRequest{Name: strings.Join(args, "")}, nil // args has at most one
+	})
 }

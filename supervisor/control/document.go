@@ -31,9 +31,9 @@ type Document struct {
 	Sessions []SessionDocument `json:"sessions"` // by start, oldest first
 	Repos    []RepoDocument    `json:"repos"`    // by name
 	Paused   bool              `json:"paused"`   // everything is paused: no thread starts anything
-	PausedAt time.Time         `json:"paused_at,omitzero"`
-	Queue    []QueueDocument   `json:"queue"`    // in the expected order of their starts
-	Unqueued []QueueDocument   `json:"unqueued"` // every other open issue without a session, by reference
+	threads.PauseNote
+	Queue    []QueueDocument `json:"queue"`    // in the expected order of their starts
+	Unqueued []QueueDocument `json:"unqueued"` // every other open issue without a session, by reference
 	// Waiting counts the items of Queue and Unqueued if the request chooses some of them; see QueueQuery.
 	Waiting *WaitingDocument `json:"waiting,omitempty"`
 	Recent  []RecentDocument `json:"recent"` // newest first, at most RecentLimit
@@ -163,15 +163,16 @@ type ForgeDocument struct {
 
 // ThreadDocument is one inference thread.
 type ThreadDocument struct {
-	Name        string          `json:"name"`
-	Backend     threads.Backend `json:"backend"`
-	Overlap     bool            `json:"overlap"`
-	Slots       []SlotDocument  `json:"slots"`  // by index
-	Paused      bool            `json:"paused"` // the thread, or everything
-	ParkedUntil time.Time       `json:"parked_until,omitzero"`
-	ParkedAs    threads.Code    `json:"parked_as,omitempty"` // threads.ThreadPark or ThreadDown
-	ParkedWhy   string          `json:"parked_why"`
-	Spent       SpentDocument   `json:"spent"` // by its agents
+	Name    string          `json:"name"`
+	Backend threads.Backend `json:"backend"`
+	Overlap bool            `json:"overlap"`
+	Slots   []SlotDocument  `json:"slots"`  // by index
+	Paused  bool            `json:"paused"` // the thread, or everything
+	threads.PauseNote
+	ParkedUntil time.Time     `json:"parked_until,omitzero"`
+	ParkedAs    threads.Code  `json:"parked_as,omitempty"` // threads.ThreadPark or ThreadDown
+	ParkedWhy   string        `json:"parked_why"`
+	Spent       SpentDocument `json:"spent"` // by its agents
 	// Windows are the windows of its subscription, shortest first; left out if it has none.
 	Windows []WindowDocument `json:"windows,omitempty"`
 	// Server is left out if the thread is not local, or if its server does not describe itself.
@@ -214,10 +215,10 @@ type SlotDocument struct {
 
 // RepoDocument is one repository.
 type RepoDocument struct {
-	Name     string    `json:"name"`
-	Sessions int       `json:"sessions"`         // that run in it
-	Paused   bool      `json:"paused,omitempty"` // a person paused this repository
-	PausedAt time.Time `json:"paused_at,omitzero"`
+	Name     string `json:"name"`
+	Sessions int    `json:"sessions"`         // that run in it
+	Paused   bool   `json:"paused,omitempty"` // a person paused this repository
+	threads.PauseNote
 }
 
 // AgentState is the state of an agent.

@@ -12,6 +12,8 @@ type ItemRequest struct {
 type PauseRequest struct {
 	// Name is a thread, an agent or a repository; empty means everything.
 	Name string `json:"name"`
+	By   string `json:"by,omitempty"`  // who pauses; shown beside the pause
+	Why  string `json:"why,omitempty"` // likewise
 }
 
 // ServiceRequest names a service. It is the request of restart, start and stop.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"codeberg.org/johba/disinto/supervisor/control"
@@ -41,7 +42,9 @@ func onItem(s *Site, ctx context.Context, form url.Values) (string, error) {
 }
 
 func onName(s *Site, ctx context.Context, form url.Values) (string, error) {
-	return s.report(ctx, form.Get("command"), control.PauseRequest{Name: form.Get("name")})
+	return s.report(ctx, form.Get("command"), control.PauseRequest{
+		Name: form.Get("name"), By: form.Get("by"), Why: strings.TrimSpace(form.Get("why")),
+	})
 }
 
 func (s *Site) sling(ctx context.Context, request control.SlingRequest) (string, error) {
@@ -81,6 +84,7 @@ func (s *Site) runCommand(w http.ResponseWriter, r *http.Request, v *visitor) {
 	}
 	form := r.PostForm
 	form.Set("command", name)
+	form.Set("by", visitorName(v))
 	said, err := command(s, r.Context(), form)
 	if err != nil {
 		said = err.Error()

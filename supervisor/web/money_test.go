@@ -10,6 +10,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
@@ -169,7 +170,7 @@ func TestAgentsAndMoney(t *testing.T) {
 		}
 	}
 	v.api.set("/v1/state", &control.Document{Repos: []control.RepoDocument{
-		{Name: "o/r", Sessions: 2}, {Name: "o/s", Paused: true, PausedAt: time.Now()},
+		{Name: "o/r", Sessions: 2}, {Name: "o/s", Paused: true, PauseNote: threads.PauseNote{PausedAt: time.Now()}},
 	}})
 	if _, page := v.get("/"); !strings.Contains(page, "2 running") || !strings.Contains(page, `aria-label="Pause o/r"`) ||
 		!strings.Contains(page, `aria-label="Resume o/s"`) {
@@ -177,7 +178,7 @@ func TestAgentsAndMoney(t *testing.T) {
 	}
 	_, page := v.get("/agents")
 	v.post("/do/pause", v.server.URL, url.Values{"name": {"dev-qwen"}, "secret": {v.secret(page)}, "back": {"/agents"}})
-	if got := v.api.commands(); got != `/v1/pause {"name":"dev-qwen"}` {
+	if got := v.api.commands(); got != `/v1/pause {"name":"dev-qwen","by":"the holder of the token"}` {
 		t.Errorf("commands: %s", got)
 	}
 	v.api.set("/v1/report", control.RecordOf(nil, nil, 0, control.RecordQuery{By: ledger.Bys}))

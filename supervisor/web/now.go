@@ -152,6 +152,9 @@ func running(d *control.Document) section {
 		switch {
 		case l.Paused:
 			l.Pill = &pill{"hold", "Paused"}
+			if words := l.PauseNote.Words(); words != "" && !d.Paused {
+				l.Why = "paused" + words
+			}
 		case !l.ParkedUntil.IsZero():
 			l.Pill, l.Why = &pill{"hold", title(l.Rest())}, l.ParkedWhy+", until "+at(l.ParkedUntil).Machine
 		}

@@ -34,6 +34,10 @@ func TestPausedOnce(t *testing.T) {
 		banner, need string
 	}{
 		{control.Document{Paused: true}, "Everything is paused", ""},
+		{
+			control.Document{Paused: true, PauseNote: threads.PauseNote{PausedBy: "ada", PausedWhy: "<b>"}},
+			"Everything is paused</strong> by <bdi>ada</bdi>: <bdi>&lt;b&gt;</bdi>", "",
+		},
 		{control.Document{Paused: true, Problems: first}, "", "first start"},
 		{control.Document{}, "", ""},
 	} {

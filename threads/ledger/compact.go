@@ -43,7 +43,9 @@ func (s *State) compactOpen(now time.Time) iter.Seq[Record] {
 		list = append(list, Record{At: now, Steal: &steal})
 	}
 	for _, p := range slices.SortedFunc(maps.Keys(s.Paused), threads.Pause.Compare) {
-		list = append(list, Record{At: s.Paused[p], Pause: &Pause{Pause: p}})
+		list = append(list, Record{
+			At: s.Paused[p].PausedAt, Pause: &Pause{Pause: p, By: s.Paused[p].PausedBy, Why: s.Paused[p].PausedWhy},
+		})
 	}
 	return slices.Values(list)
 }

@@ -397,7 +397,9 @@ func (r *Steal) apply(s *State, _ time.Time) {
 // Pause records that a thread, an agent, a repository or, with none of them, everything was paused; with Off, resumed.
 type Pause struct {
 	threads.Pause
-	Off bool `json:"off,omitempty"`
+	Off bool   `json:"off,omitempty"`
+	By  string `json:"by,omitempty"`  // the person; empty if unknown
+	Why string `json:"why,omitempty"` // in the person's words
 }
 
 func (r *Pause) valid() bool {
@@ -409,7 +411,7 @@ func (r *Pause) apply(s *State, at time.Time) {
 	if r.Off {
 		delete(s.Paused, r.Pause)
 	} else {
-		s.Paused[r.Pause] = at
+		s.Paused[r.Pause] = threads.PauseNote{PausedAt: at, PausedBy: shortened(r.By), PausedWhy: shortened(r.Why)}
 	}
 }
 

@@ -191,7 +191,7 @@ func everything() []Record {
 		}}},
 		{At: noon, Pause: &Pause{}},
 		{At: noon, Pause: &Pause{Off: true}},
-		{At: noon, Pause: &Pause{Pause: threads.Pause{Thread: "llama"}}},
+		{At: noon, Pause: &Pause{Pause: threads.Pause{Thread: "llama"}, By: "ada", Why: "too hot"}},
 		{At: noon, Pause: &Pause{Pause: threads.Pause{Agent: "dev-qwen"}}},
 		{At: noon, Pause: &Pause{Pause: threads.Pause{Repo: "o/r"}}},
 		{At: noon, Chain: &Chain{Ref{Repo: "o/r", Number: 30}, threads.ChainHistory{Retried: noon}}},

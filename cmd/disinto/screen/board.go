@@ -121,7 +121,7 @@ func (v View) agentRows(d *control.Document) (rows []Row) {
 		case t.ParkedUntil.After(v.Now):
 			row.Why = fmt.Sprintf("%s for %s: %s", t.Rest(), control.Age(t.ParkedUntil.Sub(v.Now)), t.ParkedWhy)
 		case t.Paused && !d.Paused:
-			row.Why = "paused"
+			row.Why = "paused" + v.relative(t.Words())
 		default:
 			continue
 		}

@@ -16,7 +16,7 @@ func (v View) needed(d *control.Document) (rows []Row) {
 		rows = append(rows, row)
 	}
 	if d.Paused && !slices.ContainsFunc(d.Problems, saysResume) {
-		add(Row{Name: "everything", Why: "paused: disinto resume starts waiting work"}, held)
+		add(Row{Name: "everything", Why: "paused" + v.relative(d.Words()) + "; disinto resume starts waiting work"}, held)
 	}
 	for _, fault := range d.Faults() {
 		add(Row{Name: "factory", Why: fault}, wrong)

@@ -21,7 +21,7 @@ func (v View) WhyNoMore(d *control.Document) string {
 	p := v.page()
 	v.head(p, d)
 	if d.Paused {
-		p.line("everything is paused: disinto resume starts waiting work", held)
+		p.line("everything is paused"+v.relative(d.Words())+"; disinto resume starts waiting work", held)
 	}
 	for _, fault := range d.Faults() {
 		p.line(fault, wrong)
@@ -64,7 +64,7 @@ func (v View) noMoreOn(d *control.Document, t *control.ThreadDocument) string {
 	case d.Paused:
 		return "everything is paused"
 	case t.Paused:
-		return "paused: disinto resume " + t.Name
+		return "paused" + v.relative(t.Words()) + "; disinto resume " + t.Name
 	case t.ParkedUntil.After(v.Now):
 		return fmt.Sprintf("%s for %s: %s", t.Rest(), control.Age(t.ParkedUntil.Sub(v.Now)), t.ParkedWhy)
 	}

@@ -220,7 +220,7 @@ func (v View) waiting(p *page, d *control.Document) {
 	var rows [][]cell
 	for _, t := range d.Threads {
 		if t.Paused && !d.Paused {
-			rows = append(rows, labelled("paused", t.Name, held))
+			rows = append(rows, labelled("paused", t.Name+v.relative(t.Words()), held))
 		}
 		if t.ParkedUntil.After(v.Now) {
 			left := control.Age(t.ParkedUntil.Sub(v.Now))

@@ -143,7 +143,7 @@ func TestAge(t *testing.T) {
 // A pause of everything needs a person. The status shows it once, even at a first start, when a problem reports it too.
 func TestStatusPaused(t *testing.T) {
 	d := control.Document{Paused: true}
-	want := "\n\nNEEDS YOU\neverything  paused: disinto resume starts waiting work\n"
+	want := "\n\nNEEDS YOU\neverything  paused; disinto resume starts waiting work\n"
 	if got := (View{}).Status(&d); !strings.Contains(got, want) {
 		t.Errorf("paused: got\n%swant in it\n%s", got, want)
 	}

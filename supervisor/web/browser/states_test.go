@@ -338,7 +338,10 @@ func TestStates(t *testing.T) {
 		{"not-found", "/issue?ref=999", nil, false},
 		{"filtered", "/?status=blocked&q=nothing", nil, false},
 		{"many", "/?rows=100", func(f *factory) { f.state = busy(200) }, false},
-		{"paused", "/", func(f *factory) { f.state.Paused, f.state.PausedAt = true, time.Now().Add(-time.Hour) }, false},
+		{"paused", "/", func(f *factory) {
+			f.state.Paused, f.state.PausedAt = true, time.Now().Add(-time.Hour)
+			f.state.PausedBy, f.state.PausedWhy = "ada", long
+		}, false},
 		{"mistake", "/", func(f *factory) {
 			f.state.Paused = false
 			f.state.Config.Error = "/etc/disinto/factory.toml:7: no such key: max_tokenz"
@@ -391,15 +394,15 @@ func TestButtons(t *testing.T) {
 		{"/", "", `[formaction="/do/retry"]`, nil, `/v1/retry {"ref":"ada/teashop#398"}`},
 		{"/", "", `[formaction="/do/approve"]`, nil, `/v1/approve {"ref":"ada/teashop#93"}`},
 		{"/", "", `[aria-label^="Go on"]`, nil, `/v1/retry {"ref":"ada/teashop#405"}`},
-		{"/", "", `[aria-label="Pause llama"]`, nil, `/v1/pause {"name":"llama"}`},
-		{"/", "Pause", `form[action="/do/pause"] button`, nil, `/v1/pause {"name":""}`},
-		{"/", "Pause", `form[action="/do/resume"] button`, nil, `/v1/resume {"name":""}`},
-		{"/agents", "", `[aria-label="Resume gardener"]`, nil, `/v1/resume {"name":"gardener"}`},
+		{"/", "", `[aria-label="Pause llama"]`, nil, `/v1/pause {"name":"llama","by":"the holder of the token"}`},
+		{"/", "Pause", `form[action="/do/pause"] button`, nil, `/v1/pause {"name":"","by":"the holder of the token"}`},
+		{"/", "Pause", `form[action="/do/resume"] button`, nil, `/v1/resume {"name":"","by":"the holder of the token"}`},
+		{"/agents", "", `[aria-label="Resume gardener"]`, nil, `/v1/resume {"name":"gardener","by":"the holder of the token"}`},
 		{"/issue?ref=398", "", `.reason [formaction="/do/retry"]`, nil, `/v1/retry {"ref":"ada/teashop#398"}`},
 		{"/issue?ref=398", "More", `[formaction="/do/cancel"]`, nil, `/v1/cancel {"ref":"ada/teashop#398"}`},
 		{"/issue?ref=398", "More", `[formaction="/do/release"]`, nil, `/v1/release {"ref":"ada/teashop#398"}`},
 		{"/convoys", "", `[formaction="/do/convoy-start"]`, nil, `/v1/convoy/start {"ref":"ada/teashop#20"}`},
-		{"/", "", `#paused [formaction="/do/resume"]`, paused, `/v1/resume {"name":""}`},
+		{"/", "", `#paused [formaction="/do/resume"]`, paused, `/v1/resume {"name":"","by":"the holder of the token"}`},
 		{"/", "", `[formaction="/do/sling"]`, func(f *factory) { f.state = young() }, `/v1/sling {"ref":"ada/teashop#3"}`},
 	} {
 		for _, width := range widths {
