@@ -17,6 +17,15 @@ type Facts struct {
 	// More requests another scan at once: a cold scan reads dependencies in dispatch order and returns early, so that
 	// the first ready item starts before the remaining dependencies have been read.
 	More bool
+	// Twin is another supervisor with our identity, because a state directory was copied: it has claimed something since
+	// our start. Sharer is another factory that works with our agents' accounts. Both are zero if there are none.
+	Twin, Sharer Peer
+}
+
+// Peer is another supervisor on the forge.
+type Peer struct {
+	Who string // its agent and its host, for people
+	At  time.Time
 }
 
 // ItemFacts is a fresh reading of one item, made when a session on that item ended.

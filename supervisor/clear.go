@@ -237,7 +237,7 @@ func (k *cleaner) saveWork(ctx context.Context, config *threads.Config, l leftov
 	}
 	x := &session{
 		Session: threads.Session{
-			RunID: journal.NewRun(k.instance), Agent: agent.Name, Role: agent.Roles[0], // takes no slot
+			RunID: journal.NewRun(k.Instance()), Agent: agent.Name, Role: agent.Roles[0], // takes no slot
 			Item: threads.Item{Kind: agents.KindIssue, Ref: l.chain, Chain: l.chain}, Attempt: 1,
 		},
 		config: config, agent: *agent, role: *config.Role(agent.Roles[0]),

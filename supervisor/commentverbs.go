@@ -129,7 +129,7 @@ func (cv *conversation) assign(ctx context.Context, said forge.CommandComment) (
 	}
 	if !slices.Equal(t.assignees, []string{agent.Login}) {
 		write := cv.state.beginWrite(t.Ref)
-		err = cv.clerk.reassign(t.Ref, strings.Join(t.assignees, ""), agent.Login, nil, journal.NewRun(cv.instance))
+		err = cv.clerk.reassign(t.Ref, strings.Join(t.assignees, ""), agent.Login, nil, journal.NewRun(cv.Instance()))
 		cv.kicks.all(write.end())
 	}
 	if err != nil {

@@ -25,13 +25,22 @@ type core struct {
 	// measureRoom measures the free memory and disk of this machine; nil if they are not measured.
 	measureRoom func() threads.Room
 
-	instance string
-	until    context.Context // Run's: done when the supervisor must stop
-	base     context.Context // outlives until: for sessions, their releases, merges and marks
-	running  sync.WaitGroup  // sessions, chores and commands
-	loops    sync.WaitGroup
-	changed  chan struct{} // the status file is out of date
-	touches  atomic.Int64  // counts changes of the status
+	id      atomic.Pointer[string] // see Instance
+	until   context.Context        // Run's: done when the supervisor must stop
+	base    context.Context        // outlives until: for sessions, their releases, merges and marks
+	running sync.WaitGroup         // sessions, chores and commands
+	loops   sync.WaitGroup
+	changed chan struct{} // the status file is out of date
+	touches atomic.Int64  // counts changes of the status
+}
+
+// Instance returns the id of the state directory; "" before Run has read it. Every run id starts with it. Functions
+// that Run calls may call Instance.
+func (c *core) Instance() string {
+	if id := c.id.Load(); id != nil {
+		return *id
+	}
+	return ""
 }
 
 // room measures the room of this machine; nil if it is not measured.

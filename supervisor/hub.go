@@ -42,7 +42,7 @@ func (s *Supervisor) rebalanceNow(ctx context.Context, r control.RebalanceReques
 
 // Config implements fleet.Supervisor.
 func (a aroundHub) Config() (config *threads.Config, instance string) {
-	return a.s.state.config(), a.s.instance
+	return a.s.state.config(), a.s.Instance()
 }
 
 // Rebalance implements fleet.Supervisor.

@@ -19,10 +19,6 @@ const (
 	unavailableRest = 10 * time.Second // the forge did not answer
 )
 
-// Instance returns the id of the state directory; "" before Run has read it. Every run id starts with it. Functions
-// that Run calls may call Instance.
-func (s *Supervisor) Instance() string { return s.instance }
-
 // accounts cache which account the forge recognised behind each token, per repository. The zero value is empty.
 type accounts struct {
 	mu     sync.Mutex // guards the fields below

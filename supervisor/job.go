@@ -23,7 +23,7 @@ func (rn *sessionRunner) job(x *session) (agents.Job, error) {
 	}
 	j := x.config.Placed(&x.agent)
 	j.User, j.Root = x.config.UserOf(&x.agent, &x.role), x.role.Root
-	j.RunID, j.Instance, j.Role, j.Kind, j.Priority = x.RunID, rn.instance, x.Role, x.Item.Kind, x.Item.Priority
+	j.RunID, j.Instance, j.Role, j.Kind, j.Priority = x.RunID, rn.Instance(), x.Role, x.Item.Kind, x.Item.Priority
 	j.Repo, j.Number, j.Issue, j.Claim = x.Item.Ref.Repo, x.Item.Ref.Number, x.Item.Chain.Number, x.commit
 	j.Command = argv
 	SetFolders(&j, &x.role, rn.stateDir, workspaceName(x))

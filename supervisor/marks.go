@@ -15,7 +15,7 @@ func (k *clerk) route(c *chore) error {
 	if c.from != "" {
 		c.said = "goes from " + c.mark.From + ", whose thread starts nothing now, to " + c.mark.Agent
 	}
-	return k.reassign(c.ref, c.from, c.login, nil, journal.NewRun(k.instance))
+	return k.reassign(c.ref, c.from, c.login, nil, journal.NewRun(k.Instance()))
 }
 
 func (k *clerk) releaseClaim(c *chore) error {

@@ -35,6 +35,10 @@ func (ps *pausing) pause(_ context.Context, r control.PauseRequest, report *cont
 
 // resume ends the pauses of a name, or all pauses without one. The command may be repeated.
 func (ps *pausing) resume(_ context.Context, r control.PauseRequest, report *control.Report) error {
+	if r.Name == "" && ps.state.hasTwin() {
+		return control.Conflict("cannot resume: a second supervisor works with a copy of the state directory: end one of " +
+			"the two, then disinto adopt-state lets the other go on")
+	}
 	named, paused := ps.pauses(r.Name)
 	todo := slices.Clone(paused)
 	if r.Name != "" {

@@ -62,9 +62,9 @@ type receipting struct {
 // openReceipts opens the store of receipts, and writes those of lost sessions. If the store cannot be opened,
 // everything else still works.
 func (rs *receipting) openReceipts(
-	past *ledger.State, now time.Time, goesOn func(*ledger.Open) bool,
+	past *ledger.State, origin string, now time.Time, goesOn func(*ledger.Open) bool,
 ) map[string]*ledger.Receipt {
-	store, err := receipts.Open(rs.stateDir, rs.instance, past.Receipts())
+	store, err := receipts.Open(rs.stateDir, origin, past.Receipts())
 	if err != nil {
 		rs.log.Error(text(err) + ": sessions get no receipts until the next start")
 		return nil
@@ -194,7 +194,7 @@ func (rs *receipting) showNow(w *showing) {
 		return
 	}
 	defer w.write.end()
-	err := rs.keepComment(w.pull, receiptsComment(rs.instance, rs.state.receipted(w.pull, w.Chain)))
+	err := rs.keepComment(w.pull, receiptsComment(rs.Instance(), rs.state.receipted(w.pull, w.Chain)))
 	if isPermanent(err) {
 		rs.log.Warn(fmt.Sprintf("[%s] cannot show receipts: %s", wordsOf(rs.state.config(), w.pull, ""), text(err)))
 		err = nil

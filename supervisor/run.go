@@ -31,7 +31,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	base, abandon := context.WithCancel(context.WithoutCancel(ctx))
 	defer abandon()
 	s.until, s.base = ctx, base
-	s.state.open(s.instance, ctx, base)
+	s.state.open(s.Instance(), ctx, base)
 	survivors, running := s.state.adopt(s.sessions.outlives), s.services.adopt()
 	closeAPI, err := s.serve()
 	if err != nil {
@@ -105,8 +105,10 @@ func (s *Supervisor) enter() (held *os.File, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.instance, err = journal.Instance(s.StateDir); err == nil {
-		err = s.restore()
+	id, origin, err := journal.Instance(s.StateDir)
+	if err == nil {
+		s.id.Store(&id)
+		err = s.restore(origin)
 	}
 	if err != nil {
 		held.Close()
@@ -120,8 +122,9 @@ func (s *Supervisor) enter() (held *os.File, err error) {
 const restoreGC = 20
 
 // restore folds the journal, ends the sessions that the last supervisor left open, and rewrites the journal. If the
-// journal cannot be rewritten, such as on a full disk, everything else still works.
-func (s *Supervisor) restore() error {
+// journal cannot be rewritten, such as on a full disk, everything else still works. origin is the first identity of the
+// state directory.
+func (s *Supervisor) restore(origin string) error {
 	defer debug.SetGCPercent(debug.SetGCPercent(restoreGC))
 	now := time.Now()
 	past, newest, fresh, read := ledger.New(), now, true, 0
@@ -139,7 +142,7 @@ func (s *Supervisor) restore() error {
 	past.TurnBack(newest, now)
 	s.state.journal, j.Synced = j, s.Meters.Synced
 	s.state.readReminders(s.StateDir)
-	lost := s.receipting.openReceipts(past, now, s.sessions.outlives)
+	lost := s.receipting.openReceipts(past, origin, now, s.sessions.outlives)
 	s.logNotices(s.state.replay(past, now, s.sessions.outlives, lost)...)
 	if corrupt > 0 {
 		s.problems.setCorrupt(corrupt)

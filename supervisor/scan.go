@@ -129,6 +129,7 @@ func (s *scanner) scanOnce(ctx context.Context, client Forge) {
 		}
 		was, any := s.state.setFacts(began, facts, err)
 		s.noteRejected(ctx, client, err)
+		s.meetTwin(facts.Twin)
 		s.state.listen(time.Now())
 		s.scans.finish(began, any)
 		s.logNotices(scanNews(was, err))

@@ -214,7 +214,7 @@ func (v *serviceRunner) newJob(x *threads.Service, command []string, log string)
 	}
 	_ = os.MkdirAll(serviceFolder(v.stateDir, x.Name), 0o711) // other accounts may pass; if this fails, so does the start
 	return ServiceJob(cfg, x, ServiceCommand{
-		Instance: v.instance, RunID: journal.NewRun(v.instance), Command: command, Log: log,
+		Instance: v.Instance(), RunID: journal.NewRun(v.Instance()), Command: command, Log: log,
 		StateDir: v.stateDir, Environ: v.environ,
 	})
 }

@@ -53,6 +53,7 @@ type state struct {
 	facts      forge.Facts
 	rooms      map[string]threads.Room // the room of threads that run elsewhere, by name
 	read       reading
+	twin       forge.Peer // another supervisor with our identity; zero if none was seen
 	known      known
 	reminders  []control.QueueDocument // what needed a person before the start, where nothing has been read since
 	ledger     *ledger.State

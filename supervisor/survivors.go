@@ -201,7 +201,7 @@ func (rn *sessionRunner) usedElsewhere() []string {
 // waits says that nothing starts before.
 func (rn *sessionRunner) kept(ctx context.Context, name string, e Runner, waits bool) (runs []string, err error) {
 	for rest := keptRestMin; ctx.Err() == nil; rest = min(2*rest, keptRestMax) {
-		runs, err := e.Unreported(ctx, rn.instance)
+		runs, err := e.Unreported(ctx, rn.Instance())
 		if err == nil {
 			rn.unsettled("")
 			return runs, nil

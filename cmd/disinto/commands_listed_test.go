@@ -75,6 +75,7 @@ var notForModels = map[string]string{
 	"approve":         "it is the approval of a person",
 	"pause":           "it stops the factory, not a piece of work",
 	"resume":          "it ends what a person decided",
+	"adopt-state":     "only a person knows which of two supervisors goes on",
 	"restart":         "services belong to the operator",
 	"stop":            "services belong to the operator",
 	"fleet status":    "hosts belong to the operator",

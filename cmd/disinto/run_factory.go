@@ -5,6 +5,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"io"
 	stdlog "log"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -35,8 +37,10 @@ type factory struct {
 	executor  supervisor.Executor
 	kind      forgeKind
 	config    atomic.Pointer[threads.Config] // the current one; nil before the first valid one
-	text      string                         // the files' text at the last read; used only by read and changed
-	gone      bool                           // there was no file at the last look; used only by changed
+	boot      string                         // identifies this process, which began at since
+	since     time.Time
+	text      string // the files' text at the last read; used only by read and changed
+	gone      bool   // there was no file at the last look; used only by changed
 
 	local     *process.Executor
 	metrics   *metrics.Metrics
@@ -55,7 +59,9 @@ func newFactory(
 	path, state string, given bool, environ []string, lookupEnv func(string) (string, bool), r *process.Reaper,
 	log hclog.Logger,
 ) (*factory, error) {
-	f := &factory{path: path, stateGiven: given, lookupEnv: lookupEnv, reaper: r}
+	f := &factory{
+		path: path, stateGiven: given, lookupEnv: lookupEnv, reaper: r, boot: rand.Text()[:10], since: time.Now(),
+	}
 	newExecutor, err := executors.choose("DISINTO_EXECUTOR", lookupEnv)
 	if err != nil {
 		return nil, err
@@ -171,7 +177,9 @@ func (f *factory) read() (*threads.Config, supervisor.Forge, error) {
 		return nil, nil, err
 	}
 	current := func() *threads.Config { return cmp.Or(f.config.Load(), config) }
-	client, err := f.kind.client(forgeOptions{config, current, f.Instance, f.metrics.Requested})
+	client, err := f.kind.client(forgeOptions{
+		config: config, current: current, instance: f.Instance, boot: f.boot, since: f.since, observe: f.metrics.Requested,
+	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", f.path, err)
 	}

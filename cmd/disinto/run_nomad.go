@@ -77,7 +77,8 @@ type forgetter interface {
 func (f *factory) removeFence(ctx context.Context, repo, run string) error {
 	config := f.config.Load()
 	client, err := f.kind.client(forgeOptions{
-		config, func() *threads.Config { return config }, f.Instance, f.metrics.Requested,
+		config: config, current: func() *threads.Config { return config }, instance: f.Instance, boot: f.boot,
+		since: f.since, observe: f.metrics.Requested,
 	})
 	if err != nil {
 		return err

@@ -108,6 +108,9 @@ type forgeOptions struct {
 	config   *threads.Config        // has the [forge] of the client
 	current  func() *threads.Config // returns the current configuration, after reloads; never nil
 	instance func() string          // returns the instance id for claims
+	// boot identifies this process in claims, which it makes after since.
+	boot  string
+	since time.Time
 	// observe is called after each request.
 	observe func(route string, status int, took time.Duration)
 }
@@ -118,7 +121,7 @@ func newForgejo(o forgeOptions) (supervisor.Forge, error) {
 	var claims *forgejo.Claims
 	if !o.config.Forge.ClaimSingle {
 		claims = &forgejo.Claims{
-			Instance: o.instance, Host: cmp.Or(hostName(), "a host without a name"),
+			Instance: o.instance, Boot: o.boot, Since: o.since, Host: cmp.Or(hostName(), "a host without a name"),
 			Longest: func() time.Duration { return longestSession(o.current()) },
 		}
 	}

@@ -6,12 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"codeberg.org/johba/disinto/agents/plainfile"
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
 	"codeberg.org/johba/disinto/supervisor/journal"
 	"codeberg.org/johba/disinto/supervisor/receipts"
@@ -45,14 +42,14 @@ file that does not match, and exits 1.`,
 }
 
 func auditVerify(c *cli, state string, asJSON bool) error {
-	instance, err := plainfile.Read(filepath.Join(state, "instance"), 1<<10)
+	_, origin, err := journal.ReadInstance(state)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot verify receipts: no supervisor has used %s yet: use --state", state)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot verify receipts: %w", err)
 	}
-	r, err := receipts.Verify(state, strings.TrimSpace(string(instance)), func() (audit.Journal, error) {
+	r, err := receipts.Verify(state, origin, func() (audit.Journal, error) {
 		file, err := journal.ReadOnly(state)
 		if errors.Is(err, fs.ErrNotExist) {
 			return audit.Journal{}, nil

@@ -41,6 +41,9 @@ const (
 type Claims struct {
 	// Instance returns the id of the state directory, which is also the prefix of its run ids; "" until it is known.
 	Instance func() string
+	// Boot identifies this run of the supervisor, which began at Since, among all with the same instance: see twin.go.
+	Boot  string
+	Since time.Time
 	// Host is the machine's name, shown to people.
 	Host string
 	// Longest returns how long a session can last. A claim expires after that time plus ten minutes.
@@ -55,9 +58,11 @@ type claim struct {
 
 // holder is the supervisor that holds a claim, as named in the claim's commit.
 type holder struct {
-	commit, instance, run, agent, host string
-	begun                              string // where its session runs, if an engine started the session; see Begin
-	until                              time.Time
+	commit, instance, boot, run, agent, host string
+
+	made  time.Time
+	begun string // where its session runs, if an engine started the session; see Begin
+	until time.Time
 }
 
 // sighting is the commit of a ref, and when we first saw it there.
@@ -73,8 +78,9 @@ func (c *Client) claimCommit(ref forge.Ref, login, run string) object {
 	now := time.Now()
 	until := now.Add(c.refs.Longest()).UTC().Format(time.RFC3339)
 	return newCommit(now, fmt.Sprintf(
-		"claim %s for %s\n\ninstance: %s\nrun: %s\nagent: %[2]s\nhost: %[5]s\nuntil: %[6]s\n",
-		ref.Short(), login, c.refs.Instance(), run, oneLine(c.refs.Host), until))
+		"claim %s for %s\n\ninstance: %s\nrun: %s\nagent: %[2]s\nhost: %[5]s\nuntil: %[6]s\nboot: %[7]s\nmade: %[8]s\n",
+		ref.Short(), login, c.refs.Instance(), run, oneLine(c.refs.Host), until, c.refs.Boot,
+		now.UTC().Format(time.RFC3339Nano)))
 }
 
 // holderOf reads the holder from a claim's commit. A claim without an until line expires after a day.
@@ -89,6 +95,10 @@ func holderOf(in *gitea.Commit) holder {
 		switch key {
 		case "instance":
 			h.instance = value
+		case "boot":
+			h.boot = value
+		case "made":
+			h.made, _ = time.Parse(time.RFC3339Nano, value) // zero: no twin's
 		case "run":
 			h.run = value
 		case "agent":
@@ -116,7 +126,8 @@ func (h *holder) String() string {
 
 // foreign reports whether the claim belongs to another supervisor and has not expired.
 func (c *Client) foreign(h *holder) bool {
-	return h != nil && (h.instance == "" || h.instance != c.refs.Instance()) && time.Now().Before(h.until.Add(clockSlack))
+	return h != nil && (h.instance == "" || h.instance != c.refs.Instance() || c.isTwin(h)) &&
+		time.Now().Before(h.until.Add(clockSlack))
 }
 
 // holder reads the holder of an item's claim; nil when the item has no claim.
@@ -183,6 +194,7 @@ func (c *Client) readHolder(ctx context.Context, ref forge.Ref, commit string) (
 	if most := c.firstSeen(ref, commit).Add(2 * max(24*time.Hour, c.refs.Longest())); h.until.After(most) {
 		h.until = most
 	}
+	c.notice(&h)
 	return &h, nil
 }
 
@@ -202,6 +214,9 @@ func (c *Client) takeRef(ctx context.Context, ref forge.Ref, in *gitea.Issue, lo
 	if c.refs == nil {
 		c.noteClaim(ref, claim{run: run})
 		return nil
+	}
+	if err := c.checkTwin(ctx, ref.Repo); err != nil {
+		return err
 	}
 	made := c.claimCommit(ref, login, run)
 	c.noteClaim(ref, claim{run, made.id()})

@@ -79,7 +79,9 @@ type Client struct {
 	sighted map[forge.Ref]sighting  // refs of claims that may be abandoned
 	seen    map[forge.Ref]sighting  // refs of claims whose holder was read
 	holders map[forge.Ref]heldClaim // holders of items with in-progress that are not in claims
-	login   string                  // login of our own account; "" until it is read
+	twin    twin
+	sharer  forge.Peer // another factory that works with our accounts
+	login   string     // login of our own account; "" until it is read
 }
 
 // New returns a Client. It makes no request.

@@ -37,6 +37,7 @@ func (c *Client) facts(more bool) forge.Facts {
 		}
 	}
 	f.Commands = c.saidFacts()
+	f.Twin, f.Sharer = c.peers()
 	return f
 }
 

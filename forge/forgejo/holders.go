@@ -154,7 +154,7 @@ func (c *Client) sweepClaims(ctx context.Context, r *repo, all map[int64]string)
 		if !drop {
 			h, unread := c.readHolder(ctx, ref, commit)
 			err = errors.Join(err, unread)
-			drop = h != nil && h.instance != "" && h.instance == c.refs.Instance()
+			drop = h != nil && h.instance != "" && h.instance == c.refs.Instance() && !c.isTwin(h)
 		}
 		if drop {
 			err = errors.Join(err, c.dropRef(ctx, ref, claim{commit: commit}))

@@ -42,7 +42,7 @@ func (c *Client) Scan(ctx context.Context) (forge.Facts, error) {
 			err = errors.Join(err, unread)
 		}
 	}
-	err = errors.Join(err, c.misread.drain())
+	err = errors.Join(err, c.misread.drain(), c.tellTwin(ctx))
 	switch {
 	case err == nil:
 		c.paused.succeed()

@@ -279,7 +279,7 @@ func oneOf(logins []string) func(string) bool {
 // claimsOf returns the Claims of an instance whose sessions last an hour.
 func claimsOf(instance, host string) *Claims {
 	return &Claims{
-		Instance: func() string { return instance }, Host: host,
+		Instance: func() string { return instance }, Host: host, Boot: host, Since: time.Now(),
 		Longest: func() time.Duration { return time.Hour },
 	}
 }

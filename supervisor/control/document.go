@@ -63,12 +63,16 @@ func (d *Document) Sandboxed() string {
 }
 
 // HookSecret is the code of an alarm: web hooks come with a wrong signature. Journal is that of one about the journal:
-// it cannot be written, or has lost something. OwnToken is what an alarm is about if the
+// it cannot be written, or has lost something. Twin is that of one about another supervisor with our identity, and
+// SharedAccounts about another factory with our agents' accounts. OwnToken is what an alarm is about if the
 // forge rejects the supervisor's own token.
 const (
 	HookSecret threads.Code = "hook-secret"
 	Journal    threads.Code = "journal"
-	OwnToken   string       = "supervisor"
+	Twin       threads.Code = "twin"
+
+	SharedAccounts threads.Code = "shared-accounts"
+	OwnToken       string       = "supervisor"
 )
 
 // AlarmDocument is a cause of which a person must know. It is in the status, and so under NEEDS YOU, as long as it

@@ -8,6 +8,9 @@ type ItemRequest struct {
 	Ref string `json:"ref"`
 }
 
+// AdoptRequest asks for a new identity.
+type AdoptRequest struct{}
+
 // PauseRequest names what to pause or resume.
 type PauseRequest struct {
 	// Name is a thread, an agent or a repository; empty means everything.

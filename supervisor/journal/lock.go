@@ -51,32 +51,56 @@ func Relock(held *os.File) error {
 // longestID bounds what is read of the lock and of the instance id, in bytes. Both are one short line.
 const longestID = 64
 
-// Instance returns the identity of a state directory, made on first use. Every process that an agent starts carries
-// it in its run id, so that it is found after a kill of the supervisor.
-func Instance(dir string) (string, error) {
-	path := filepath.Join(dir, "instance")
-	id, err := readInstance(path)
+// Instance returns the identity of a state directory, made on first use, and its first one, with which the chain of its
+// receipts begins. Every process that an agent starts carries the identity in its run id, so that it is found after a
+// kill of the supervisor.
+func Instance(dir string) (id, origin string, err error) {
+	id, origin, err = ReadInstance(dir)
 	if err == nil && validInstance(id) {
-		return id, nil
+		return id, origin, nil
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("cannot read the instance id: %w", err)
+		return "", "", err
 	}
+	id, err = writeInstance(dir, "")
+	return id, id, err
+}
+
+// NewInstance gives a state directory another identity, and keeps its first one.
+func NewInstance(dir string) (id string, err error) {
+	_, origin, err := ReadInstance(dir)
+	if err != nil {
+		return "", err
+	}
+	return writeInstance(dir, origin+"\n")
+}
+
+// writeInstance writes a new identity, followed by the first one.
+func writeInstance(dir, origin string) (id string, err error) {
 	id = strings.ToLower(rand.Text()[:10])
-	if err := plainfile.ReplaceSynced(path, []byte(id+"\n")); err != nil {
+	if err := plainfile.ReplaceSynced(filepath.Join(dir, "instance"), []byte(id+"\n"+origin)); err != nil {
 		return "", fmt.Errorf("cannot write the instance id: %w", err)
 	}
 	return id, nil
 }
 
-func readInstance(path string) (string, error) {
-	f, err := plainfile.Open(path, os.O_RDONLY)
-	if err != nil {
-		return "", err
+// ReadInstance returns what Instance returns, and makes nothing. The error of a directory that no supervisor has used
+// wraps fs.ErrNotExist. Both are "" if the file is damaged.
+func ReadInstance(dir string) (id, origin string, err error) {
+	f, err := plainfile.Open(filepath.Join(dir, "instance"), os.O_RDONLY)
+	var text []byte
+	if err == nil {
+		defer f.Close()
+		text, err = io.ReadAll(io.LimitReader(f, longestID))
 	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, longestID))
-	return strings.TrimSpace(string(text)), err
+	if err != nil {
+		return "", "", fmt.Errorf("cannot read the instance id: %w", err)
+	}
+	lines := strings.Fields(string(text))
+	if len(lines) == 0 || len(lines) > 2 {
+		return "", "", nil
+	}
+	return lines[0], lines[len(lines)-1], nil
 }
 
 // validInstance refuses a damaged file: the empty text as an id would match every process.

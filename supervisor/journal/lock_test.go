@@ -29,22 +29,30 @@ func TestLock(t *testing.T) {
 
 func TestInstance(t *testing.T) {
 	dir := t.TempDir()
-	first, err := Instance(dir)
-	if err != nil || !validInstance(first) {
+	first, origin, err := Instance(dir)
+	if err != nil || !validInstance(first) || origin != first {
 		t.Fatalf("Instance = %q, %v, want a valid id", first, err)
 	}
-	if again, err := Instance(dir); err != nil || again != first {
+	if again, _, err := Instance(dir); err != nil || again != first {
 		t.Errorf("the second time it is %q, %v; want %q", again, err, first)
 	}
 	if id := NewRun(first); !strings.HasPrefix(id, first+"-") || id == NewRun(first) {
 		t.Errorf("run id %q, want a unique one after the instance", id)
+	}
+	// A new identity keeps the first one, however often.
+	for range 2 {
+		id, err := NewInstance(dir)
+		if again, origin, read := Instance(dir); err != nil || read != nil || again != id || id == first || origin != first {
+			t.Errorf("the new identity is %q, %v, and read as %q of %q, %v; want another one of %q",
+				id, err, again, origin, read, first)
+		}
 	}
 	// An id that would match other processes is not used.
 	for _, damaged := range []string{"", "a", strings.Repeat("x", 11), "abc=def\x00gh"} {
 		if err := os.WriteFile(filepath.Join(dir, "instance"), []byte(damaged), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if id, err := Instance(dir); err != nil || !validInstance(id) {
+		if id, _, err := Instance(dir); err != nil || !validInstance(id) {
 			t.Errorf("instance file %q gave %q, %v, want a new valid id", damaged, id, err)
 		}
 	}

@@ -22,7 +22,7 @@ func TestStartOpensPlainFilesOnly(t *testing.T) {
 			return err
 		}
 		defer held.Close()
-		if _, err := Instance(dir); err != nil {
+		if _, _, err := Instance(dir); err != nil {
 			return err
 		}
 		j, _, err := Open(dir, func(ledger.Record) {})
@@ -94,7 +94,7 @@ func TestStartWithGigabytesOfNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if id, err := Instance(dir); err != nil || !validInstance(id) {
+	if id, _, err := Instance(dir); err != nil || !validInstance(id) {
 		t.Errorf("Instance = %q, %v, want a new one", id, err)
 	}
 	j, corrupt, err := Open(dir, func(ledger.Record) { t.Error("a record from NULs") })

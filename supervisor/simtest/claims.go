@@ -10,14 +10,55 @@ import (
 )
 
 // holder is the supervisor that holds a claim.
-type holder struct{ instance, host, run string }
+type holder struct {
+	instance, boot, host, agent, run string
+	made                             time.Time
+}
+
+// isTwinLocked reports whether another client with this one's instance made a claim after this one's start.
+func (c *client) isTwinLocked(h holder) bool {
+	return h.instance == c.instance() && h.boot != c.boot && h.made.After(c.since)
+}
+
+// foreignLocked reports whether a claim belongs to another supervisor.
+func (c *client) foreignLocked(h holder) bool {
+	return h.instance != "" && h.instance != c.instance() || c.isTwinLocked(h)
+}
+
+// peersLocked returns our twin, and tells it of us; and another supervisor with our agents' accounts.
+func (c *client) peersLocked() (twin, sharer forge.Peer) {
+	for _, h := range c.f.holders {
+		peer := forge.Peer{Who: h.agent + " on " + h.host, At: h.made}
+		switch {
+		case c.isTwinLocked(h) && h.made.After(c.twin.At):
+			c.twin, c.twinOf = peer, h.instance
+			c.f.twins[h.instance] = holder{instance: h.instance, boot: c.boot, host: c.host, agent: "a twin", made: time.Now()}
+		case h.instance != "" && h.instance != c.instance():
+			c.sharer = peer
+		}
+	}
+	if c.twinOf == c.instance() {
+		twin = c.twin
+	}
+	return twin, c.sharer
+}
+
+// toldLocked returns forge.ErrTaken if our twin has told us of itself.
+func (c *client) toldLocked() error {
+	h := c.f.twins[c.instance()]
+	if !c.isTwinLocked(h) {
+		return nil
+	}
+	c.twin, c.twinOf = forge.Peer{Who: h.agent + " on " + h.host, At: h.made}, h.instance
+	return fmt.Errorf("a twin: %w", forge.ErrTaken)
+}
 
 // holderLocked names the other supervisor that holds an item, and "" if none does.
 func (c *client) holderLocked(ref forge.Ref) string {
 	if is := c.f.issues[ref.Number]; is != nil && is.HeldBy != "" { // a test said so
 		return is.HeldBy
 	}
-	if h := c.f.holders[ref.Number]; h.instance != c.instance {
+	if h := c.f.holders[ref.Number]; c.foreignLocked(h) {
 		return h.host
 	}
 	return ""
@@ -34,14 +75,17 @@ func (c *client) Claim(ctx context.Context, ref forge.Ref, login, run string) er
 			if err != nil {
 				return err
 			}
-			if c.f.holders[ref.Number] == (holder{c.instance, c.host, run}) {
+			if held := c.f.holders[ref.Number]; held.instance == c.instance() && held.run == run {
 				return nil
+			}
+			if err := c.toldLocked(); err != nil {
+				return err
 			}
 			if err := c.freeLocked(it, ref, login); err != nil {
 				return err
 			}
 			c.runs[ref.Number] = run
-			c.f.holders[ref.Number] = holder{c.instance, c.host, run}
+			c.f.holders[ref.Number] = holder{c.instance(), c.boot, c.host, login, run, time.Now()}
 			it.label(with(*it.labels, forge.LabelInProgress))
 			c.f.wrote("label %s in-progress", ref.Short())
 			return nil
@@ -67,7 +111,7 @@ func (c *client) freeLocked(it item, ref forge.Ref, login string) error {
 	taken := fmt.Errorf("%s: %w", ref.Short(), forge.ErrTaken)
 	seen, scanned := c.seen[ref.Number]
 	switch held := c.f.holders[ref.Number]; {
-	case held.instance != "" && held.instance != c.instance, scanned && (*it.updated).After(seen):
+	case c.foreignLocked(held), scanned && (*it.updated).After(seen):
 		return taken
 	case it.closed, c.runs[ref.Number] != "",
 		slices.Contains(*it.labels, forge.LabelInProgress) && held.instance == "",
@@ -87,7 +131,7 @@ func (c *client) Release(ctx context.Context, ref forge.Ref, login string) error
 			if err != nil { // a missing item is not claimed
 				return nil
 			}
-			if h := c.f.holders[ref.Number]; h.instance != "" && h.instance != c.instance {
+			if h := c.f.holders[ref.Number]; c.foreignLocked(h) {
 				return fmt.Errorf("%s: %w", ref.Short(), forge.ErrTaken)
 			}
 			do(it)

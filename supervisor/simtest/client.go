@@ -2,6 +2,7 @@ package simtest
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -32,19 +33,30 @@ type client struct {
 	use func(name string, do func() error) error
 	// instance is the id of the supervisor's state directory, host its name for people. A restarted supervisor has the
 	// instance of the one before.
-	instance, host string
+	instance func() string
+	host     string
+	// boot identifies this client among those with its instance, since is when it was made.
+	boot  string
+	since time.Time
 
 	// Guarded by the mutex of f.
 	whole forge.Facts         // facts of the last complete scan
 	seen  map[int64]time.Time // update time in the last scan, of each issue that a scan showed open
 	runs  map[int64]string    // runs of this client's claims
+	// twin is another client with the instance twinOf, which was ours.
+	twin   forge.Peer
+	twinOf string
+	sharer forge.Peer // another supervisor
 }
 
 // home is the instance and the host of a world's supervisors.
 const home = "home"
 
 func newClient(f *Forge, instance, host string, use func(string, func() error) error) *client {
-	return &client{f: f, use: use, instance: instance, host: host, seen: map[int64]time.Time{}, runs: map[int64]string{}}
+	return &client{
+		f: f, use: use, instance: func() string { return instance }, host: host, boot: rand.Text(), since: time.Now(),
+		seen: map[int64]time.Time{}, runs: map[int64]string{},
+	}
 }
 
 // Client returns the forge's client for a supervisor outside a Life.
@@ -185,6 +197,7 @@ func (c *client) factsLocked(began time.Time) forge.Facts {
 		got.Talk = f.talkLocked(n, is.Labels)
 		facts.Issues = append(facts.Issues, got)
 	}
+	facts.Twin, facts.Sharer = c.peersLocked()
 	slices.SortFunc(facts.Issues, func(a, b forge.Issue) int { return a.Ref.Compare(b.Ref) })
 	facts.Pulls = f.pullsLocked(func(p *forge.Pull) bool {
 		return !p.Closed || began.Sub(p.Ended) <= showEnded || slices.ContainsFunc(p.Closes, func(ref forge.Ref) bool {

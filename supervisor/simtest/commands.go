@@ -44,10 +44,10 @@ func (c *client) ClaimCommand(ctx context.Context, said forge.CommandComment) er
 		switch by := c.f.taken[said.ID]; {
 		case !there:
 			return forge.ErrNotFound
-		case by != "" && by != c.instance:
+		case by != "" && by != c.instance():
 			return forge.ErrTaken
 		}
-		c.f.taken[said.ID] = c.instance
+		c.f.taken[said.ID] = c.instance()
 		return nil
 	})
 }

@@ -56,6 +56,7 @@ type Forge struct {
 	hesitant bool                     // people do not confirm their commands
 	taken    map[int64]string         // instances that took a command, by comment
 	holders  map[int64]holder         // by number
+	twins    map[string]holder        // by instance: who found its twin
 	remarks  map[int64][]forge.Remark // by number
 	approved map[int64]string         // account that labelled an issue plan-approved
 	writes   []string
@@ -151,6 +152,7 @@ func NewForge() *Forge {
 		asked:   make(map[int64]map[string][]time.Time),
 		taken:   make(map[int64]string),
 		holders: make(map[int64]holder),
+		twins:   make(map[string]holder),
 		kept:    make(map[string]string),
 
 		remarks: make(map[int64][]forge.Remark), approved: make(map[int64]string),

@@ -38,13 +38,15 @@ type World struct {
 	Config *threads.Config
 	Dir    string // the state directory of the next life
 	Log    Log
+	Host   string // the instance and the host of its supervisors, until one gets a new identity
 	lives  int
+	own    atomic.Pointer[string] // the identity of the first life's state directory
 }
 
 // New returns a world with the configuration of Factory. Every issue gets a pull request after ten minutes, and its
 // approval after another five. In make test the world is Slow, unless the test says otherwise.
 func New(t testing.TB) *World {
-	w := &World{T: t, Forge: NewForge(), Exec: &Executor{}, Config: Factory(), Dir: t.TempDir()}
+	w := &World{T: t, Forge: NewForge(), Exec: &Executor{}, Config: Factory(), Dir: t.TempDir(), Host: home}
 	for _, a := range w.Config.Agents {
 		w.Forge.Tokens[a.Token.Reveal()] = a.Login
 	}
@@ -145,8 +147,10 @@ func (w *World) Start(options ...func(*Life)) *Life {
 	w.lives++
 	l := &Life{w: w, ended: make(chan error, 1), Killed: make(chan struct{})}
 	l.power = &power{life: l}
+	client := newClient(w.Forge, w.Host, w.Host, l.power.use)
+	client.instance = l.identity
 	l.Supervisor = &supervisor.Supervisor{
-		Forge: newClient(w.Forge, home, home, l.power.use), Executor: &executor{w.Exec, l.power}, Config: w.Config,
+		Forge: client, Executor: &executor{w.Exec, l.power}, Config: w.Config,
 		ConfigPath: "factory.toml",
 		StateDir:   w.Dir, Environ: []string{"PATH=/bin"}, Version: "test",
 		Listen: func(string) (net.Listener, error) { return NewListener(), nil },
@@ -167,6 +171,19 @@ func (w *World) Start(options ...func(*Life)) *Life {
 	go func() { l.ended <- l.Run(ctx) }()
 	w.T.Cleanup(func() { l.power.off.Store(true) })
 	return l
+}
+
+// identity returns the world's instance, and another one once the life has adopted its state directory.
+func (l *Life) identity() string {
+	id, known := l.Instance(), l.w.own.Load()
+	if known == nil && id != "" {
+		l.w.own.CompareAndSwap(nil, &id)
+		known = l.w.own.Load()
+	}
+	if id == "" || known == nil || id == *known {
+		return l.w.Host
+	}
+	return id
 }
 
 // Stop ends a life like SIGTERM, and returns how long that took.

@@ -1,0 +1,54 @@
+package supervisor
+
+import (
+	"context"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/supervisor/journal"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// adoptState gives this supervisor a new identity, and resumes everything. The claims of its old identity count as
+// another supervisor's from then on. So no session or service may run: it would be found by its old identity only.
+func (s *Supervisor) adoptState(ctx context.Context, _ control.AdoptRequest, report *control.Report) error {
+	s.state.close(true)
+	defer s.state.close(false)
+	d := s.Document()
+	running := len(d.Sessions)
+	for i := range d.Services {
+		if d.Services[i].PID != 0 {
+			running++
+		}
+	}
+	if running > 0 {
+		return control.Conflict("cannot adopt %s: %s or services run: wait for their end, or disinto pause, cancel and stop "+
+			"them", s.StateDir, control.Count(running, "session"))
+	}
+	id, err := journal.NewInstance(s.StateDir)
+	if err != nil {
+		return err
+	}
+	s.state.become(id)
+	s.id.Store(&id)
+	if err := s.state.rewrite(); err != nil {
+		s.journalled(err)
+	}
+	s.log.Warn("this supervisor has adopted " + s.StateDir + ": it has a new identity, " + id)
+	if err := s.pausing.resume(ctx, control.PauseRequest{}, new(control.Report)); err != nil {
+		return err
+	}
+	report.Subject = s.StateDir
+	report.Add("adopted: its new identity is %s", id)
+	return nil
+}
+
+// become changes the identity, and drops what it claimed under the old one.
+func (st *state) become(id string) {
+	st.lockToChange()
+	defer st.mu.Unlock()
+	st.instance, st.twin = id, forge.Peer{}
+	for _, r := range st.ledger.Select(func(c *threads.ChainHistory) bool { return c.Claimed != "" }) {
+		st.ledger.Drop(r)
+	}
+}
