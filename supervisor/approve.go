@@ -22,8 +22,9 @@ func (cm *commands) approve(_ context.Context, r control.ItemRequest, report *co
 		return control.Conflict("cannot approve %s: it is closed, reopen it", t.Ref)
 	}
 	past := cm.state.chain(t.Ref)
-	if t.has(forge.LabelSplitFirst) && (past.Dialogue == nil || !past.Dialogue.Split) {
-		return control.Conflict("cannot approve %s: nothing is there to be approved, its split is not written yet", t.Ref)
+	d := past.Dialogue
+	if t.has(forge.LabelSplitFirst) && (d == nil || !d.Split || !d.Answered.IsZero() && !d.Filing()) {
+		return control.Conflict("cannot approve %s: its split is not written yet", t.Ref)
 	}
 	if !t.has(forge.LabelPlanFirst) && past.Planner == "" { // an agent may have removed the label
 		return control.Conflict("cannot approve %s: it needs no plan; the label plan-first asks for one", t.Ref)

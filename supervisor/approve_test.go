@@ -12,6 +12,37 @@ import (
 	"codeberg.org/johba/disinto/supervisor/simtest"
 )
 
+// A split is approved by a command once it is written, and not before.
+func TestApproveSplit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := simtest.New(t)
+		issue := w.Forge.Issue("large")
+		w.Forge.Edit(issue, func(is *forge.Issue) { is.Labels = append(is.Labels, forge.LabelSplitFirst) })
+		w.Exec.Script = func(job agents.Job, n int) simtest.Script {
+			if slices.Contains(job.Env, "DISINTO_CAUSE=split") {
+				return simtest.Script{Takes: time.Hour, Outcome: agents.Outcome{
+					Result: agents.Planned, Words: "## A\n\n## B\n", Claimed: true,
+				}}
+			}
+			return w.Work(job, n)
+		}
+		l := w.Start()
+		time.Sleep(time.Minute)
+		approve := fmt.Sprintf(`{"ref":"%d"}`, issue)
+		told(t, l, "/v1/approve", approve,
+			fmt.Sprintf("409 cannot approve johba/harb#%d: its split is not written yet", issue))
+		w.Until(2*time.Hour, "a plan", func() bool { return len(w.Forge.Comments()) == 1 })
+		time.Sleep(time.Minute)
+		told(t, l, "/v1/approve", approve, fmt.Sprintf("johba/harb#%d: plan approved", issue))
+		w.Until(24*time.Hour, "both are merged", func() bool { return w.Forge.Get(issue).Closed })
+		l.Stop()
+		w.Check()
+		if pulls := w.Forge.Pulls(); len(pulls) != 2 {
+			t.Errorf("got %d pull requests, want 2", len(pulls))
+		}
+	})
+}
+
 // A person approves a plan by a command. An agent's approval before that does not count.
 func TestApprove(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -32,6 +32,7 @@ var scripted = []string{
 	"warm/a conversation in the server's memory", "stop/its item is not cancelled",
 	"spend/its thread within the budget", "spare/closed by its own merge", "spare/merged while it waits for that",
 	"mark/an answer is recorded",
+	"end/split twice", "mark/an approved split is filed", // no world splits
 }
 
 // enough is the number of worlds within which the removal of every other rule shows. Most show within twenty.

@@ -133,6 +133,40 @@ JSON` + stubDone
 	}
 }
 
+// A session that splits an issue is told what is wrong with its plan, once, and what people answered. Its code stays in
+// the worktree.
+func TestSplit(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	const splits = `
+echo "code already" > code.txt; git add -A; git commit -qm code
+if grep -q "depends on .b., which is not a task" "$HOME/prompt"; then
+	printf '%s' '{"plan": "## A\n\n## C\nDepends on: 1\n"}' > ../answer.json
+else
+	printf '%s' '{"plan": "## A\nDepends on: b\n"}' > ../answer.json
+fi` + stubDone
+	first := b.want(agents.Planned, "## A", "dev-qwen", agents.KindIssue, 8, splits, "DISINTO_CAUSE=split")
+	if first.Words != "## A\n\n## C\nDepends on: 1" {
+		t.Errorf("got the plan %q", first.Words)
+	}
+	if got := b.branches("fix/issue-8"); len(got) != 0 {
+		t.Errorf("got the pushed branches %v, want none", got)
+	}
+	about := fmt.Sprintf("DISINTO_COMMENTS=%d", b.say(8, "three, please"))
+	const three = `printf '%s' '{"plan": "## A\n## B\n## C\n"}' > ../answer.json` + stubDone
+	b.want(agents.Planned, "## A ## B ## C", "dev-qwen", agents.KindIssue, 8, three, "DISINTO_CAUSE=split", about)
+	p := b.prompt("dev-qwen")
+	if !strings.Contains(p, "three, please") || !strings.Contains(p, "Write the plan of issues now") {
+		t.Errorf("the second plan: got the prompt\n%s", p)
+	}
+	// A plan that stays wrong is the supervisor's to refuse.
+	b.want(agents.Planned, "## A", "dev-qwen", agents.KindIssue, 9,
+		`printf '%s' '{"plan": "## A\nDepends on: b\n"}' > ../answer.json`+stubDone, "DISINTO_CAUSE=split")
+	if p := b.prompt("dev-qwen"); !strings.Contains(p, "The plan cannot be used:") {
+		t.Errorf("got the last prompt\n%s", p)
+	}
+}
+
 // A planning session without a plan ends as no progress. A CLI that forgot its plan is reminded once.
 func TestNoPlan(t *testing.T) {
 	t.Parallel()

@@ -72,7 +72,8 @@ func (g *gate) hit(r *http.Request) bool {
 // isWrite reports whether a request changes an issue or a pull request, or pushes. The creation of the repository's
 // labels at the start does not count.
 func isWrite(r *http.Request) bool {
-	about := strings.Contains(r.URL.Path, "/issues/") || strings.Contains(r.URL.Path, "/pulls") ||
+	about := strings.Contains(r.URL.Path, "/issues/") || strings.HasSuffix(r.URL.Path, "/issues") ||
+		strings.Contains(r.URL.Path, "/pulls") ||
 		strings.HasSuffix(r.URL.Path, "git-receive-pack")
 	return r.Method != http.MethodGet && about
 }
