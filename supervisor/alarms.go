@@ -29,6 +29,9 @@ func (s *Supervisor) ownAlarms(now time.Time) (list []control.AlarmDocument) {
 	add := func(code threads.Code, about, words string) {
 		list = append(list, control.AlarmDocument{Code: code, About: about, Words: words})
 	}
+	if lost := s.problems.lostWords(); lost != "" {
+		add(control.Journal, "journal.jsonl", lost)
+	}
 	if s.state.rejected() {
 		add(threads.TokenRejected, control.OwnToken, "the forge rejects the supervisor's own token, and nothing starts: "+
 			"make a new one, replace [forge] token or its variable, and restart disinto")

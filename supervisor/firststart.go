@@ -39,7 +39,11 @@ func (ps *pausing) askFirst() {
 	if n == 1 {
 		wait = "1 item waits"
 	}
-	words := "first start: " + wait + ": disinto resume starts them (disinto run --yes does not ask)"
+	start := "first start: "
+	if ps.problems.lostWords() != "" { // an alarm says so
+		start = "a start without a journal: "
+	}
+	words := start + wait + ": disinto resume starts them (disinto run --yes does not ask)"
 	ps.problems.setFirst(words)
 	ps.logNotices(notice{words: words})
 }

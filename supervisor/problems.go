@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"codeberg.org/johba/disinto/supervisor/control"
@@ -13,11 +14,13 @@ import (
 // problems has the faults that a person must fix, and counts those that the supervisor fixed itself, for the status.
 // In a month without faults all of it stays empty.
 type problems struct {
-	mu         sync.Mutex        // guards the fields below
-	first      string            // says that a first start waits for a person
-	journal    error             // why the newest record could not be written
-	crash      string            // says that the last supervisor died
-	corrupt    int               // lines of the journal that were set aside at the start
+	mu         sync.Mutex // guards the fields below
+	first      string     // says that a first start waits for a person
+	journal    error      // why the newest record could not be written
+	crash      string     // says that the last supervisor died
+	corrupt    int        // lines of the journal that were set aside at the start, because they are corruptAs
+	corruptAs  string
+	lost       string            // what the journal lacked at the start
 	unsettled  string            // why nothing starts yet: an engine has not named the sessions that it keeps
 	ports      map[string]string // why the supervisor cannot listen on an address, by key of [factory]
 	unwritten  map[string]string // why a document could not be encoded, by its name
@@ -52,10 +55,24 @@ func (p *problems) journalError() error {
 	return p.journal
 }
 
-func (p *problems) setCorrupt(lines int) {
+func (p *problems) setCorrupt(lines int, words string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.corrupt = lines
+	p.corrupt, p.corruptAs = lines, words
+}
+
+// setLost records what the journal lacked at the start; "" means nothing.
+func (p *problems) setLost(words string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lost = words
+}
+
+// lostWords returns what the journal lacked at the start; "" means nothing.
+func (p *problems) lostWords() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.lost
 }
 
 // setUnsettled records why nothing starts until an engine has named the sessions that it keeps; "" means that nothing
@@ -164,7 +181,8 @@ func (p *problems) lines() []string {
 		list = append(list, p.ports[key])
 	}
 	if p.corrupt > 0 {
-		list = append(list, fmt.Sprintf("%d lines of the journal were corrupt: see journal.corrupt", p.corrupt))
+		list = append(list, fmt.Sprintf("%d lines of the journal were %s: see journal.corrupt", p.corrupt,
+			strings.TrimSuffix(p.corruptAs, ",")))
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.unwritten)) {
 		list = append(list, p.unwritten[name])

@@ -128,6 +128,7 @@ func (s *Supervisor) restore(origin string) error {
 	defer debug.SetGCPercent(debug.SetGCPercent(restoreGC))
 	now := time.Now()
 	past, newest, fresh, read := ledger.New(), now, true, 0
+	gone := !journal.Exists(s.StateDir)
 	j, corrupt, err := journal.Open(s.StateDir, func(r ledger.Record) {
 		fresh = false
 		read++
@@ -139,14 +140,22 @@ func (s *Supervisor) restore(origin string) error {
 	if err != nil {
 		return err
 	}
+	if kind := j.Newer(); kind != "" && !s.IgnoreNewer {
+		return errors.Join(newerJournal(s.StateDir, kind), j.Close())
+	}
 	past.TurnBack(newest, now)
 	s.state.journal, j.Synced = j, s.Meters.Synced
 	s.state.readReminders(s.StateDir)
 	lost := s.receipting.openReceipts(past, origin, now, s.sessions.outlives)
+	unread := s.lostOf(past, gone, fresh && corrupt == 0)
 	s.logNotices(s.state.replay(past, now, s.sessions.outlives, lost)...)
 	if corrupt > 0 {
-		s.problems.setCorrupt(corrupt)
-		s.log.Error(fmt.Sprintf("%d lines of the journal are corrupt and are set aside in journal.corrupt", corrupt))
+		words := "corrupt"
+		if j.Newer() != "" {
+			words = "corrupt, or of a newer version,"
+		}
+		s.problems.setCorrupt(corrupt, words)
+		s.log.Error(fmt.Sprintf("%d lines of the journal are %s and are set aside in journal.corrupt", corrupt, words))
 		if read == 0 {
 			s.log.Error("no line of the journal can be read: attempts, back-off and pauses are lost")
 		}
@@ -156,7 +165,8 @@ func (s *Supervisor) restore(origin string) error {
 		err = j.Rewrite(func() iter.Seq[ledger.Record] { return past.Compaction(now) })
 	}
 	s.journalled(err)
-	s.sessions.unsure = fresh || corrupt > 0
+	s.sessions.unsure = fresh || corrupt > 0 || unread != ""
+	s.problems.setLost(unread)
 	s.pausing.pauseFirst(fresh && corrupt == 0)
 	return nil
 }

@@ -115,6 +115,8 @@ type Supervisor struct {
 	// Paused starts nothing until a person resumes the factory. Ask does the same if the state directory has no journal
 	// and the first scan finds work.
 	Paused, Ask bool
+	// IgnoreNewer sets the records of a newer version aside; otherwise Run refuses a journal with them.
+	IgnoreNewer bool
 	// Web is the control room, for [factory] listen_web; nil serves none.
 	Web http.Handler
 	// Notify notifies people; nil sends nothing.

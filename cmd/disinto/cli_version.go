@@ -3,6 +3,8 @@ package main
 import (
 	"regexp"
 	"runtime/debug"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -32,4 +34,26 @@ func versionOf(info *debug.BuildInfo) string {
 		dirty = "+" + dirty
 	}
 	return strings.TrimPrefix(said, "v") + dirty
+}
+
+// older reports whether a release is older than another. Versions that are commits have no order.
+func older(a, b string) bool {
+	x, y := release(a), release(b)
+	return x != nil && y != nil && slices.Compare(x, y) < 0
+}
+
+// releasePattern matches the version of a release, such as 0.2.0.
+var releasePattern = regexp.MustCompile(`^(\d{1,9})\.(\d{1,9})\.(\d{1,9})(?:[-+]|$)`)
+
+// release returns the numbers of a release; nil for any other version.
+func release(version string) (numbers []int) {
+	parts := releasePattern.FindStringSubmatch(version)
+	if parts == nil {
+		return nil
+	}
+	for _, part := range parts[1:] {
+		n, _ := strconv.Atoi(part) // digits only
+		numbers = append(numbers, n)
+	}
+	return numbers
 }

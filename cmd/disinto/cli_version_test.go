@@ -18,3 +18,23 @@ func TestVersion(t *testing.T) {
 		}
 	}
 }
+
+// An upgrade to an older release says that it was downgraded.
+func TestOlder(t *testing.T) {
+	for _, tt := range []struct {
+		a, b string
+		want bool
+	}{
+		{"0.9.3", "0.10.0", true},
+		{"0.10.0", "0.9.3", false},
+		{"0.10.0", "0.10.0", false},
+		{"0.9.3+dirty", "1.0.0", true},
+		{"1.0.0", "0.9.3-rc.1", false},
+		{"0123456789ab", "0.9.3", false},
+		{"devel", "0.9.3", false},
+	} {
+		if got := older(tt.a, tt.b); got != tt.want {
+			t.Errorf("older(%q, %q) = %t, want %t", tt.a, tt.b, got, tt.want)
+		}
+	}
+}

@@ -51,6 +51,7 @@ go on.`,
 	var first firstStart
 	flags.BoolVar(&first.paused, "paused", false, "start nothing until disinto resume")
 	flags.BoolVar(&first.yes, "yes", false, "at a first start, start waiting work without a pause")
+	flags.BoolVar(&first.ignoreNewer, "ignore-newer", false, "forget what a newer version wrote to the journal")
 	p.flags(flags)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), c, &p, first) }
 	return cmd
@@ -69,7 +70,7 @@ const (
 )
 
 // firstStart has the flags for the work that waits at the start.
-type firstStart struct{ paused, yes bool }
+type firstStart struct{ paused, yes, ignoreNewer bool }
 
 func run(ctx context.Context, c *cli, p *location, first firstStart) error {
 	signals, err := process.Init()
@@ -96,7 +97,7 @@ func run(ctx context.Context, c *cli, p *location, first firstStart) error {
 	if err != nil {
 		return err
 	}
-	f.Paused, f.Ask = first.paused, !first.yes
+	f.Paused, f.Ask, f.IgnoreNewer = first.paused, !first.yes, first.ignoreNewer
 	stdout := newLogQueue(c.stdout)
 	defer stdout.flush()
 	f.Stdout = stdout

@@ -84,8 +84,12 @@ func upgrade(ctx context.Context, c *cli, p *location, binary string) error {
 	if len(after.Sessions) == 1 {
 		goOn = "continues"
 	}
-	_, err := fmt.Fprintln(c.stdout, screen.Clean(fmt.Sprintf("upgraded from %s to %s: %s %s",
-		before.Version, after.Version, control.Count(len(after.Sessions), "session"), goOn)))
+	did := "upgraded"
+	if older(after.Version, before.Version) {
+		did = "downgraded"
+	}
+	_, err := fmt.Fprintln(c.stdout, screen.Clean(fmt.Sprintf("%s from %s to %s: %s %s",
+		did, before.Version, after.Version, control.Count(len(after.Sessions), "session"), goOn)))
 	return err
 }
 

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -158,10 +159,16 @@ func checkJournal(state string) error {
 		return fmt.Errorf("cannot read the journal: %w", err)
 	}
 	defer file.Close()
-	corrupt := 0
-	err = ledger.Read(file, func(ledger.Record) {}, func(int64, int64) { corrupt++ })
+	corrupt, newer := 0, ""
+	err = ledger.Read(file, func(ledger.Record) {}, func(from, to int64) {
+		corrupt, newer = corrupt+1, cmp.Or(newer, journal.UnknownAt(file, from, to))
+	})
 	if err != nil {
 		return fmt.Errorf("cannot read the journal: %w", err)
+	}
+	if newer != "" {
+		return fmt.Errorf("the journal is of a newer version than disinto %s, with records of %q: restart the container, "+
+			"with run --ignore-newer", version(), newer)
 	}
 	if corrupt > 0 {
 		return fmt.Errorf("disinto %s does not understand %d lines of the journal: restart the container", version(), corrupt)

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
@@ -43,6 +44,7 @@ type File struct {
 
 	path    string
 	corrupt []span // lines that could not be parsed when the file was opened
+	newer   string // a kind of record among them that only a newer version knows; empty without one
 
 	// mu keeps lines whole and in the order of their events, so it is the only lock held during I/O. The supervisor's
 	// own lock is taken inside mu, never the other way round.
@@ -81,6 +83,9 @@ func ReadOnly(dir string) (*os.File, error) {
 // read reads the records of the open file, as Open documents.
 func (j *File) read(record func(ledger.Record)) error {
 	err := ledger.Read(&patient{f: j.file}, record, func(from, to int64) {
+		if j.newer == "" {
+			j.newer = UnknownAt(j.file, from, to)
+		}
 		if last := len(j.corrupt) - 1; last >= 0 && j.corrupt[last].to == from {
 			j.corrupt[last].to, j.corrupt[last].lines = to, j.corrupt[last].lines+1
 			return
@@ -103,6 +108,27 @@ func (j *File) read(record func(ledger.Record)) error {
 		return fmt.Errorf("cannot read the journal: %w", err)
 	}
 	return nil
+}
+
+// Newer returns a kind of record that only a newer version of the program knows, if the journal has one.
+func (j *File) Newer() (kind string) { return j.newer }
+
+// UnknownAt is ledger.Unknown for a line of a file, of which from and to are the ends.
+func UnknownAt(file io.ReaderAt, from, to int64) (kind string) {
+	if to-from > ledger.LineLimit {
+		return ""
+	}
+	line := make([]byte, to-from)
+	if _, err := file.ReadAt(line, from); err != nil {
+		return ""
+	}
+	return ledger.Unknown(line)
+}
+
+// Exists reports whether a state directory has a journal.
+func Exists(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, FileName))
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // span is a range of the file, and its number of lines.

@@ -108,6 +108,28 @@ func (s *Store) Of(run string, journalled int64) (h audit.Head, ok bool) {
 	return h, false
 }
 
+// Beyond counts the receipts of sessions that a journal does not know and that are newer than its newest one, and
+// returns when the last of those ended. A crash between a receipt and its record leaves only those of known sessions.
+func (s *Store) Beyond(journalled int64, known func(run string) bool) (count int, last time.Time) {
+	names, _ := list(s.dir)
+	for _, name := range slices.Backward(names) {
+		n, run, _ := audit.ReadName(name)
+		if n <= journalled {
+			break
+		}
+		if known(run) {
+			continue
+		}
+		count++
+		if text, err := read(filepath.Join(s.dir, name)); err == nil && last.IsZero() {
+			if r, err := audit.Read(text); err == nil {
+				last = r.EndedAt
+			}
+		}
+	}
+	return count, last
+}
+
 // Prune removes the oldest receipts: those of sessions that ended before a time, and those beyond most. Before that it
 // has note record the newest one that it removes in the journal; if that fails, it removes none. Prune must not run
 // twice at once.

@@ -7,6 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
+	"strings"
+	"time"
 )
 
 // LineLimit bounds a line of the journal, in bytes. It is some hundred times the longest line seen, which has the
@@ -50,4 +53,25 @@ func parse(line []byte) (r Record, ok bool) {
 		return r, false
 	}
 	return r, r.valid()
+}
+
+// Unknown returns the kind of a line that this version does not know, although it is a record in form: a newer version
+// wrote it. It returns "" for every other line.
+func Unknown(line []byte) (kind string) {
+	var r struct{ At time.Time }
+	fields := make(map[string]json.RawMessage)
+	if json.Unmarshal(line, &r) != nil || r.At.IsZero() || json.Unmarshal(line, &fields) != nil || len(fields) != 2 {
+		return ""
+	}
+	delete(fields, "at")
+	for name := range fields {
+		kind = name
+	}
+	of := reflect.TypeFor[Record]()
+	for i := range of.NumField() {
+		if name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ","); name == kind {
+			return ""
+		}
+	}
+	return kind
 }
