@@ -21,6 +21,9 @@ func (rn *sessionRunner) usable(x *session, out agents.Outcome) agents.Outcome {
 		return out
 	}
 	p, err := plan.ParseSplit(out.Words, x.Item.Ref)
+	if err != nil {
+		p.Tasks = nil
+	}
 	for i := range p.Tasks {
 		_, issues := p.Needs(i, x.Item.Ref.Repo)
 		for _, on := range issues {

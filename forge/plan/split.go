@@ -12,6 +12,9 @@ import (
 // in two minutes.
 const MostChildren = 8
 
+// mostNeeds bounds what a task of a split depends on: each costs requests to the forge, and 16 kB can name thousands.
+const mostNeeds = 20
+
 // ParseSplit reads the plan by which an issue is split, in Markdown. Beyond Parse's mistakes it refuses what a person
 // who approves the plan would not expect of it: more than MostChildren tasks, labels other than skills and a priority,
 // another repository, and a task that waits for the issue itself, which waits for its tasks.
@@ -31,6 +34,9 @@ func ParseSplit(text string, of forge.Ref) (Plan, error) {
 			}
 			if t.Repo != "" && !strings.EqualFold(t.Repo, of.Repo) {
 				c.wrong(t.line, "the task is for another repository, %s", t.Repo)
+			}
+			if n := len(t.After); n > mostNeeds {
+				c.wrong(t.line, "the task depends on %d issues, more than %d", n, mostNeeds)
 			}
 			if _, issues := p.Needs(i, of.Repo); slices.Contains(issues, of) {
 				c.wrong(t.line, "the task depends on %s, which waits for it", of.Short())

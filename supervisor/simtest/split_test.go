@@ -201,6 +201,10 @@ func TestSplitRefused(t *testing.T) {
 		{"a circle", "## A {#a}\nDepends on: b\n\n## B {#b}\nDepends on: a\n", "the tasks wait for each other: a -> b -> a"},
 		{"an unknown id", "## A\nDepends on: c\n", `task 1 depends on "c", which is not a task`},
 		{"an unknown issue", "## A\nDepends on: #404\n", "task 1 depends on johba/harb#404, which does not exist"},
+		{
+			"too much", "## A\nDepends on: " + strings.Repeat("#2, ", 30) + "\n",
+			"split.md:1: the task depends on 30 issues, more than 20",
+		},
 		{"itself", "## A\nDepends on: #1\n", "split.md:1: the task depends on #1, which waits for it"},
 		{"a label", "## A\nLabels: admin\n", "split.md:1: the label admin is neither a skill nor a priority"},
 		{"elsewhere", "## A\nRepo: o/other\n", "split.md:1: the task is for another repository, o/other"},
