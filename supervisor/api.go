@@ -29,6 +29,7 @@ func (s *Supervisor) routes() []control.Route {
 		control.Get("/v1/state", s.answerState),
 		control.Get("/v1/fleet", func(context.Context, url.Values) (*fleet.Status, error) { return s.Fleet(), nil }),
 		control.Get("/v1/why", s.history.why),
+		control.Get("/v1/forecast", s.history.forecast),
 		control.Get("/v1/show", s.history.show),
 		control.Get("/v1/history", s.history.history),
 		control.Get("/v1/report", s.history.report),

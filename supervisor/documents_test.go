@@ -72,6 +72,7 @@ func TestDocuments(t *testing.T) {
 		"ask-cancel":     control.ConvoyCancelRequest{},
 		"ask-rebalance":  control.RebalanceRequest{},
 		"ask-upgrade":    control.UpgradeRequest{},
+		"forecast":       control.Forecast{},
 		"fleet-cycle":    fleet.Cycle{},
 		"fleet-one-host": fleet.HostStatus{},
 	} {

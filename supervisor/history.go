@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
@@ -17,12 +18,25 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// history answers questions about the past and the present, and finds logs.
+// history answers questions about the past, the present and the likely future, and finds logs.
 type history struct {
 	*core
 	scanner  *scanner
 	sessions *sessionRunner
 	stateDir string
+	simulate func(ctx context.Context, q Foresight) (*control.Forecast, error) // nil refuses forecasts
+	outlook  atomic.Pointer[control.Forecast]                                  // the newest forecast of the queue
+}
+
+// Foresight is a request for a forecast.
+type Foresight struct {
+	Refs     []forge.Ref
+	Items    int             // if not 0: also the running items, and this many from the front of the queue
+	Time     time.Duration   // bounds the simulation runs
+	Past     []ledger.Past   // at most ledger.PastLimit
+	Timeline ledger.Timeline // of the last foresightAge
+	// View runs f on a current snapshot, whose maps f must not keep.
+	View func(f func(threads.Snapshot))
 }
 
 // show answers GET /v1/show with the life of an issue or pull request. It asks the forge, because a scan keeps nothing

@@ -77,6 +77,7 @@ func (s *Supervisor) work(ctx context.Context) {
 	s.inLoop("the look at servers", func() { s.inference.keepServers(ctx) })
 	s.inLoop("the clearing of the state directory", func() { s.cleaner.keepDisk(ctx) })
 	s.inLoop("the room elsewhere", func() { s.planner.keepRooms(ctx) })
+	s.inLoop("the forecasts", func() { s.history.keepOutlook(ctx) })
 	s.inLoop("the receipts in pull requests", func() { s.receipting.keepReceipts(ctx) })
 }
 

@@ -29,6 +29,7 @@ func (s *Supervisor) Document() *control.Document {
 		d.Sandbox = s.Sandbox(config)
 	}
 	s.inference.addServers(d)
+	d.Forecast = s.history.outlook.Load()
 	d.Disk = s.cleaner.clearing.document()
 	d.Forge.Requests = s.forge.requests()
 	for i := range d.Recent {

@@ -45,6 +45,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/fleet"
 	"codeberg.org/johba/disinto/supervisor/saved"
 	"codeberg.org/johba/disinto/threads"
@@ -117,6 +118,9 @@ type Supervisor struct {
 	Paused, Ask bool
 	// IgnoreNewer sets the records of a newer version aside; otherwise Run refuses a journal with them.
 	IgnoreNewer bool
+	// Foresee makes a forecast for GET /v1/forecast, `why --until` and the status. Its errors are refusals. Nil refuses
+	// the request.
+	Foresee func(ctx context.Context, q Foresight) (*control.Forecast, error)
 	// Web is the control room, for [factory] listen_web; nil serves none.
 	Web http.Handler
 	// Notify notifies people; nil sends nothing.

@@ -50,7 +50,7 @@ func (s *Supervisor) init() {
 		}
 		s.commands = commands{core: &s.core, clerk: &s.clerk, planner: &s.planner}
 		s.history = history{
-			core: &s.core, scanner: &s.scanner, sessions: &s.sessions, stateDir: s.StateDir,
+			core: &s.core, scanner: &s.scanner, sessions: &s.sessions, stateDir: s.StateDir, simulate: s.Foresee,
 		}
 		s.conversation = conversation{
 			core: &s.core, scanner: &s.scanner, clerk: &s.clerk, commands: &s.commands, pausing: &s.pausing,

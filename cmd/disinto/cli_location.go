@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -114,4 +115,20 @@ func stateIn(text string) (string, error) {
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
+}
+
+// longestJournal limits a journal, in bytes. The supervisor compacts it long before that size.
+const longestJournal = 512 << 20
+
+// openJournal opens a journal, and refuses one that is too long.
+func openJournal(path string) (*os.File, error) {
+	file, err := plainfile.OpenNamed(path)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := file.Stat(); err == nil && info.Size() > longestJournal {
+		file.Close()
+		return nil, fmt.Errorf("%s: longer than %d bytes", path, longestJournal)
+	}
+	return file, nil
 }

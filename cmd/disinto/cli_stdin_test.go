@@ -33,3 +33,13 @@ func TestPlanFromStdin(t *testing.T) {
 		}
 	}
 }
+
+// --chart - prints only the picture.
+func TestChartOnStdout(t *testing.T) {
+	files := map[string]string{"factory.toml": "[threads.llama]\nbackend = \"local\"\nagents = [\"dev-qwen\"]\n"}
+	text, complaint, code := simulate(t, files, "--days", "1", "--policy", policyNames()[0], "--chart", "-")
+	if code != exitDone || complaint != "" || !strings.HasPrefix(text, "<svg") ||
+		!strings.HasSuffix(strings.TrimSpace(text), "</svg>") {
+		t.Errorf("got exit code %d, stderr %q, stdout %.80q", code, complaint, text)
+	}
+}

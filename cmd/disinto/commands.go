@@ -29,7 +29,8 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not now.`,
 	root.SetErr(c.stderr)
 	root.SetFlagErrorFunc(flagError)
 	addGroup(root, "Run the factory:", runCommand(c), execCommand(c), demoCommand(c), upgradeCommand(c),
-		checkUpgradeCommand(c), agentCommand(c), sessionRunCommand(c), localforgeCommand(c), demoAgentCommand(c))
+		checkUpgradeCommand(c), agentCommand(c), sessionRunCommand(c), localforgeCommand(c), demoAgentCommand(c),
+		decideRunCommand(c))
 	addGroup(root, "Look at it:", statusCommand(c), whyCommand(c), showCommand(c), historyCommand(c), reportCommand(c),
 		logsCommand(c))
 	addGroup(root, "Steer it:", startCommand(c), batchCommand(c), cancelCommand(c), retryCommand(c), releaseCommand(c),

@@ -30,18 +30,24 @@ running supervisor, which explains its decision rule by rule. For an agent or a
 thread it explains why no more sessions start.
 
 --at gives the reason at a time in the past, as the supervisor recorded it, for
-months back in most factories. It can be read without a supervisor, too.`,
+months back in most factories. It can be read without a supervisor, too.
+
+--until predicts when work starts and when it is merged. The supervisor
+simulates the factory from now on, many times, with its own rules and with the
+times and failure rates in its journal.`,
 		Example: `
   disinto why
   disinto why 12
   disinto why dev-qwen --all
-  disinto why 12 --at "yesterday 15:04"`,
+  disinto why 12 --at "yesterday 15:04"
+  disinto why 12 --until`,
 	}
 	flags := cmd.Flags()
 	var w whyFlags
 	flags.BoolVar(&w.all, "all", false, "show every rule and its result")
 	flags.StringVar(&w.at, "at", "", "give the reason at this `TIME`: 15:04, -2h,\n"+
 		"\"yesterday 15:04\", \"2026-01-31 15:04\" or\n2026-01-31T15:04:05Z")
+	flags.BoolVar(&w.until, "until", false, "predict its start and its merge")
 	w.flags(flags, "the explanation")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		w.past = flags.Changed("at")
@@ -52,19 +58,25 @@ months back in most factories. It can be read without a supervisor, too.`,
 
 type whyFlags struct {
 	query
-	all  bool
-	past bool // --at is set
-	at   string
+	all, until bool
+	past       bool // --at is set
+	at         string
 }
 
 func (w *whyFlags) run(ctx context.Context, c *cli, args []string) error {
 	show := screen.View.Why
 	switch {
-	case len(args) == 0 && (w.all || w.past):
+	case len(args) == 0 && (w.all || w.past || w.until):
 		return usagef("name an issue, an agent or a thread, such as disinto why 12")
 	case len(args) == 0:
 		s := statusFlags{query: w.query}
 		return s.show(ctx, c, statePath, rendering(screen.View.WhyNoMore))
+	case w.until && w.past:
+		return usagef("use --at or --until, not both")
+	case w.until && args[0] == "":
+		return usagef("--until: name an issue or pull request, such as 12")
+	case w.until:
+		return get(ctx, c, &w.query, "/v1/forecast?ref="+url.QueryEscape(args[0]), screen.View.Until)
 	case w.all && w.past:
 		return usagef("--at gives one reason: use --all without it")
 	case w.all:

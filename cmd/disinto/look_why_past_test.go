@@ -2,8 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,14 +15,7 @@ import (
 // Without a supervisor, why --at reads the answers that the last one stored: an issue waits while everything is
 // paused, and starts half an hour later.
 func TestWhyPast(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "factory.toml")
-	if err := os.WriteFile(path, []byte(simulated), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	config, err := configWithPlaceholders(path, &cli{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := foreseen(t)
 	config.Secrets = nil
 	state := t.TempDir()
 	s := threads.Snapshot{Now: noon.Add(-time.Hour), Config: config, History: threads.NewHistory()}
@@ -66,8 +57,11 @@ func TestWhyPast(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{"20", "--at", ""},
+		{"", "--until"},
+		{"20", "--until", "--at", ""},
 		{"20", "--at", "-45m", "--all"},
 		{"--all"},
+		{"--until"},
 		{"--at", "-45m"},
 	} {
 		got := disinto(t.Context(), nil, append([]string{"why", "--state", state}, args...)...)

@@ -110,6 +110,10 @@ func TestUsage(t *testing.T) {
 			stderr: `disinto: there is no command "localforg" (disinto help lists them)`,
 		},
 		{
+			name: "a question of an older supervisor", args: "decide-run /tmp/question.json", code: 1,
+			stderr: "disinto: this disinto compares no decisions: remove decide from [factory]",
+		},
+		{
 			name: "unknown flag", args: "status --jsno", code: 2,
 			stderr: "disinto: unknown flag: --jsno, did you mean --json? (disinto help status)",
 		},

@@ -85,6 +85,7 @@ func newFactory(
 		SaveWork: []string{self, "agent", "--save"},
 		Sandbox:  sandboxLine, Hide: secretFiles(path, lookupEnv), Room: room,
 		Host: hostName(), ReadHost: hostReader(r.Run, environ), ForgeAPI: f.kind.api,
+		Foresee:   forecast,
 		Inference: llamas{}, Saver: saver, Runner: local, Probe: checkReady,
 	}
 	room := &web.Site{API: control.NewClient(state), Config: func() *threads.Config { return f.config.Load() }, Log: log}

@@ -81,6 +81,7 @@ func TestLive(t *testing.T) {
 			t.Errorf("%s: got %s, simulated %s", c.what, c.got, c.want)
 		}
 	}
+	foretold(l.soak)
 }
 
 // live is a real factory's load.

@@ -87,6 +87,7 @@ func TestSoak(t *testing.T) {
 		t.Errorf("got exit code %d, want 0", code)
 	}
 	s.checkBooks(n, r.read(filepath.Join(s.state, "journal.jsonl")))
+	foretold(s)
 	if left := mentions(t, s.state); len(left) > 0 {
 		t.Errorf("got remaining processes %q", left)
 	}

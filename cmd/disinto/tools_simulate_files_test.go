@@ -12,22 +12,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A load is read only from a regular file that is not too long, and nothing waits for a pipe.
+// A load and a journal are read only from regular files that are not too long, and nothing waits for a pipe.
 func TestSimulateFiles(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, err := range []error{
 		os.WriteFile("factory.toml", []byte(simulated), 0o600),
 		unix.Mkfifo("pipe", 0o600), os.WriteFile("zeros", nil, 0o600),
-		os.Truncate("zeros", longestLoad+1),
+		os.Truncate("zeros", longestJournal+1),
 	} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	for args, want := range map[string]string{
-		"--load pipe":  "cannot read the load: pipe: not a plain file",
-		"--load .":     "cannot read the load: .: not a plain file",
-		"--load zeros": "cannot read the load: zeros: longer than 1048576 bytes",
+		"--replay pipe":  "cannot read the journal: pipe: not a plain file",
+		"--replay zeros": "cannot read the journal: zeros: longer than 536870912 bytes",
+		"--replay .":     "cannot read the journal: .: not a plain file",
+		"--load pipe":    "cannot read the load: pipe: not a plain file",
+		"--load zeros":   "cannot read the load: zeros: longer than 1048576 bytes",
 	} {
 		var stdout, stderr strings.Builder
 		c := &cli{stdout: &stdout, stderr: &stderr, now: time.Now}

@@ -9,7 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/threads/file"
+	"codeberg.org/johba/disinto/threads/ledger"
 	"codeberg.org/johba/disinto/threads/sim"
 )
 
@@ -69,9 +71,9 @@ const (
 	access    = "it is about access to the forge"
 	programs  = "it is about programs, and a trial runs none"
 	machine   = "it is about the machine, and a trial has none"
-	services  = "a trial has no services"
+	services  = "a trial has no services; a forecast goes on with those that are down"
 	cluster   = "it says where sessions run, not how long they take"
-	unblocked = "a load has no dependencies"
+	unblocked = "a journal has no dependencies; a forecast obeys it"
 	messages  = "messages change no work"
 )
 
@@ -89,6 +91,7 @@ var keys = slices.Concat([]turned{
 	{key: "forge.merge", section: "forge", two: `merge = "manual"`},
 	{key: "forge.max_unreviewed", section: "forge", one: "max_unreviewed = 1", two: "max_unreviewed = 9"},
 	{key: "forge.max_review_rounds", section: "forge", one: "max_review_rounds = 1"},
+	{key: "forge.max_ci_fixes", section: "forge", one: "max_ci_fixes = 1"},
 	{key: "factory.listen_hooks", section: "factory", two: `listen_hooks = "127.0.0.1:1"`, also: map[string]string{
 		"forge": `webhook_secret = "long-enough-a-secret"`, "llama": `idle_interval = "1h"`, "api": `idle_interval = "1h"`,
 	}},
@@ -101,6 +104,7 @@ var keys = slices.Concat([]turned{
 	{key: "threads.reserve", section: "api", two: "reserve = 0.5", also: map[string]string{
 		"api": `windows = [{ length = "5h", usd = 6.0 }]`,
 	}},
+	{key: "threads.fallback", section: "llama", one: "fallback = false", also: ladders, play: out(agents.Limited)},
 	{
 		key: "threads.interval", section: "llama", two: `interval = "10m"`,
 		also: map[string]string{"api": `interval = "10m"`},
@@ -108,6 +112,10 @@ var keys = slices.Concat([]turned{
 	{key: "threads.idle_interval", section: "llama", two: `idle_interval = "1h"`, also: map[string]string{
 		"api": `idle_interval = "1h"`,
 	}},
+	{
+		key: "threads.breaker_interval", section: "llama", one: `breaker_interval = "1m"`,
+		two: `breaker_interval = "2h"`, play: out(agents.BackendDown),
+	},
 	{key: "threads.agents", section: "llama", two: `agents = ["dev-a", "dev-b", "gardener-a", "dev-d"]`},
 	{key: "threads.hold", section: "llama", two: `hold = "15m"`},
 	{key: "threads.cache", section: "llama", two: `cache = "server"`},
@@ -151,13 +159,11 @@ var keys = slices.Concat([]turned{
 	cannot(access, "forge.url", "forge.token", "forge.repos", "forge.bots", "forge.bases", "forge.claim", "agents.token",
 		"agents.forge_user"),
 	cannot("the prompt is the program's affair", "forge.readers", "agents.model"),
-	cannot("people answer after an hour", "forge.answers"),
+	cannot("people answer when they did", "forge.answers"),
 	cannot("no person's pull request is in a load", "forge.max_reviews_per_hour"),
 	cannot("people file the issues of a load", "forge.max_sessions_per_day"),
 	cannot("reviewers of a load are shown everything", "forge.max_unseen"),
 	cannot("it counts with listen_hooks, which has a row", "forge.webhook_secret"),
-	cannot("no backend of a trial fails or parks a thread", "threads.fallback", "threads.breaker_interval"),
-	cannot("no checks of a load fail", "forge.max_ci_fixes"),
 	cannot(unblocked, "forge.require_merged"),
 	cannot("no branch of a load is red", "forge.merge_on_red"),
 	cannot(machine, "factory.state", "factory.user", "factory.stop_grace", "factory.sandbox", "factory.sandbox_read",
@@ -168,14 +174,14 @@ var keys = slices.Concat([]turned{
 	cannot(programs, "threads.base_url", "threads.env", "threads.env_allow", "threads.env_deny", "agents.base_url",
 		"roles.cli", "roles.command", "roles.cwd", "roles.prompt", "roles.env_allow", "roles.env_deny", "roles.sandbox",
 		"roles.sandbox_read", "roles.sandbox_write", "roles.sandbox_connect", "roles.listen", "roles.root"),
-	cannot("no program of a trial is silent", "roles.stall"),
-	cannot("a load has the time of the whole session, in which the program waits", "roles.waits_for_review"),
-	cannot("a trial restarts no server, and moves no conversation to a file", "threads.kv_save", "threads.kv_folder"),
+	cannot("a journal does not record when a program was silent", "roles.stall"),
+	cannot("a journal has the time of the whole session, in which the program waits", "roles.waits_for_review"),
+	cannot("its worth is in the times of the journal already", "threads.kv_save", "threads.kv_folder"),
 	cannot(cluster, "threads.node", "threads.node_pool", "threads.namespace", "threads.datacenters", "threads.driver",
 		"threads.image", "threads.stop", "nomad.address", "nomad.token", "nomad.namespace", "nomad.region",
 		"nomad.datacenters", "nomad.volume", "nomad.program", "nomad.ca_cert", "nomad.client_cert", "nomad.client_key"),
-	cannot("other hosts are not in a load", "fleet.hub", "fleet.hosts"),
-	cannot("sessions take as long as the load says, setup included", "repos.setup", "repos.setup_timeout",
+	cannot("other hosts are not in a journal", "fleet.hub", "fleet.hosts"),
+	cannot("sessions take as long as those of the journal, which had their setup", "repos.setup", "repos.setup_timeout",
 		"repos.verify", "repos.verify_timeout", "repos.verify_tries"),
 	cannot(services, "services.command", "services.before", "services.needs", "services.user", "services.limits",
 		"services.ready", "services.oneshot", "services.restart", "services.env", "services.cwd", "services.stop_signal",
@@ -190,6 +196,15 @@ var pushed = map[string]string{"routes": `sql = "dev-a"`}
 func hurried(t *sim.Trial) {
 	for i := range t.Load {
 		t.Load[i].At /= 10
+	}
+}
+
+// out makes the local server fail for some hours with a result.
+func out(how agents.Result) func(*sim.Trial) {
+	return func(t *sim.Trial) {
+		t.Outages = []sim.Outage{{
+			Thread: "llama", From: time.Hour, Until: 4 * time.Hour, Result: how, After: 20 * time.Second,
+		}}
 	}
 }
 
@@ -223,7 +238,8 @@ func (k *turned) config(t *testing.T, lines string) *sim.Trial {
 			c.Roles[i].Command = []string{"pretended"}
 		}
 	}
-	trial := sim.Trial{Config: c, Load: obeyedLoad(), Policy: sim.Ours, Seed: 1, Delays: true, Drain: 5 * time.Hour}
+	trial := sim.Replay(obeyedJournal(), c, 30*24*time.Hour)
+	trial.Policy, trial.Seed, trial.Drain, trial.Quiet = sim.Ours, 1, 5*time.Hour, true
 	if k.play != nil {
 		k.play(&trial)
 	}
@@ -252,17 +268,57 @@ func once(text string) string {
 	return strings.Join(out, "")
 }
 
-// obeyedLoad covers six hours: issues that come back from review, and failed sessions.
-func obeyedLoad() (load sim.Load) {
+// obeyedJournal covers six hours: issues that come back from review, failed checks, failures, a question, scheduled
+// work, and an hour without the local server.
+func obeyedJournal() sim.Journal {
+	begin := time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC)
+	var j sim.Journal
+	add := func(n int, kind agents.Kind, agent string, at, took time.Duration, how agents.Result, v ledger.Verdict) {
+		p := ledger.Past{
+			Agent: agent, Kind: kind, Role: string(kind), Thread: "llama", Outcome: how, Verdict: v, Priority: 1 + n%10,
+			Ref: ledger.Ref{Repo: "o/r", Number: int64(n)}, Ready: begin.Add(at), Start: begin.Add(at),
+			End:   begin.Add(at + took),
+			Usage: &agents.Usage{InputTokens: 80_000, OutputTokens: 20_000, CostUSD: 1.5}, Skills: []string{"sql"},
+		}
+		p.Chain = p.Ref
+		if kind == agents.KindReview {
+			p.Thread = "api"
+		}
+		if kind == agents.KindSchedule {
+			p.Role, p.Ref.Number, p.Chain.Number = "gardener", 0, 0
+		}
+		j.Past = append(j.Past, p)
+	}
 	const m = time.Minute
 	for n := 1; n <= 14; n++ {
-		w := sim.Work{
-			At: time.Duration(n) * 25 * m, Priority: 1 + n%10, Skills: []string{"sql"}, Review: 4 * m, Failures: 0.25,
-			Sessions: []time.Duration{10 * m, 5 * m, 5 * m, 5 * m}[:1+n%4],
+		at := time.Duration(n) * 25 * m
+		switch n % 6 {
+		case 0:
+			add(n, agents.KindIssue, "dev-a", at, 9*m, agents.Failed, "")
+		case 1:
+			add(n, agents.KindIssue, "dev-b", at, 9*m, agents.Question, "")
+		case 2:
+			add(n, agents.KindIssue, "dev-c", at, 40*m, agents.BackendDown, "")
 		}
-		load = append(load, w)
+		writer := []string{"dev-a", "dev-b"}[n%2]
+		add(n, agents.KindIssue, writer, at+10*m, 10*m, agents.Done, "")
+		if n%3 == 0 { // its checks fail three times
+			for i := range time.Duration(3) {
+				add(n, agents.KindRework, writer, at+21*m+2*i*m, m, agents.Done, "")
+			}
+		}
+		for i := range time.Duration(n % 4) {
+			add(n, agents.KindReview, "review-a", at+30*m+10*i*m, 4*m, agents.Done, ledger.ChangesRequested)
+			add(n, agents.KindRework, writer, at+35*m+10*i*m, 5*m, agents.Done, "")
+		}
+		add(n, agents.KindReview, "review-a", at+80*m, 4*m, agents.Done, ledger.Approved)
+		j.Timeline.Merges = append(j.Timeline.Merges, ledger.Merged{
+			Ref: ledger.Ref{Repo: "o/r", Number: 1000 + int64(n)}, Chain: ledger.Ref{Repo: "o/r", Number: int64(n)},
+			When: begin.Add(at + 85*m),
+		})
+		add(n, agents.KindSchedule, "gardener-a", at, 3*m, agents.Done, "")
 	}
-	return load
+	return j
 }
 
 // Each key of factory.toml changes a trial's report, or has a reason why it cannot. make test tries a third of them.

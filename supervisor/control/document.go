@@ -48,6 +48,8 @@ type Document struct {
 	Problems []string `json:"problems"`
 	// Sandbox says what restricts the processes of later sessions, and which roles have no sandbox.
 	Sandbox string `json:"sandbox,omitempty"`
+	// Forecast is the newest forecast of the running and waiting items; left out before the first.
+	Forecast *Forecast `json:"forecast,omitempty"`
 	// Services are the programs beside the agents, by name; left out where there are none.
 	Services []ServiceDocument `json:"services,omitempty"`
 }

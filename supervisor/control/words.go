@@ -23,14 +23,6 @@ func Age(d time.Duration) string {
 	return fmt.Sprintf("%ds", seconds)
 }
 
-// About formats a duration as Age does, in whole minutes, and at least one.
-func About(d time.Duration) string {
-	if d = d.Round(time.Minute); d < time.Hour {
-		return fmt.Sprintf("%dm", int(max(d, time.Minute).Minutes()))
-	}
-	return Age(d)
-}
-
 // Count returns "1 request" or "2 requests".
 func Count[N int | int64](n N, noun string) string {
 	if n != 1 {

@@ -86,6 +86,12 @@ func TestSteal(t *testing.T) {
 		if fmt.Sprint(who[7], who[8]) != "[dev-qwen] [dev-qwen]" {
 			t.Errorf("got implementers %v, want dev-qwen for #7 and #8", who)
 		}
+		for _, p := range w.history().Past { // each issue was pinned to its last assignee
+			if p.Pinned != (p.Kind == agents.KindIssue) {
+				t.Errorf("%s of %s by %s: got pinned = %t, want pinned only for the issue", p.Kind, forge.Ref(p.Ref).Short(),
+					p.Agent, p.Pinned)
+			}
+		}
 		if !strings.Contains(w.Log.String(), "moved from dev-coder to dev-qwen, who was idle") {
 			t.Errorf("the log lacks the move:\n%s", w.Log.String())
 		}

@@ -122,7 +122,8 @@ type choice struct {
 	Chosen           string
 }
 
-// waits is an item of the queue.
+// waits is an item of the queue. The start counts from the time of the forecast, so that the row changes only with the
+// next one.
 type waits struct {
 	*control.QueueDocument
 	Pill pill
@@ -144,6 +145,9 @@ func (f filter) queue(d *control.Document) section {
 	for i := range d.Queue {
 		w := waits{QueueDocument: &d.Queue[i], Pill: itemPill(&d.Queue[i])}
 		w.Text = strings.TrimPrefix(w.Why, "blocked ")
+		if e := d.Forecast.Find(w.Repo, w.Number); e != nil && w.Status() == control.Queued && !e.Start.Low.IsZero() {
+			w.Text += ", starts " + e.Start.Words(d.Forecast.At)
+		}
 		sec.Rows = append(sec.Rows, render("waits", itemID(w.QueueDocument), w))
 	}
 	return sec

@@ -244,7 +244,7 @@ func (d *decoder) readFactory(t *table) {
 	}
 	d.readListeners(t)
 	t.removed("decide", "decisions are not compared with another build's any more; remove it")
-	t.removed("eta", "comments on issues no longer predict when they are done; remove it")
+	t.removed("eta", "comments on issues no longer predict when they are done; remove it, and use disinto why REF --until")
 	d.sandbox = t.sandbox(agents.Sandbox{Mode: agents.SandboxAuto})
 	t.done()
 }

@@ -28,12 +28,14 @@ type Start struct {
 	// Author is the person whose pull request is reviewed.
 	Author string `json:"author,omitempty"`
 	// Opener is the agent or stranger whose daily limit the session counts for.
-	Opener   string    `json:"opener,omitempty"`
-	Ready    time.Time `json:"ready,omitzero"` // since when the item could be worked on
+	Opener string `json:"opener,omitempty"`
+	// Ready, Priority, Skills and Pinned are for simulations of the past.
+	Ready    time.Time `json:"ready,omitzero"`
 	Priority int       `json:"priority,omitempty"`
 	Skills   []string  `json:"skills,omitempty"`
-	Model    string    `json:"model,omitempty"` // of the agent; empty where its program chooses
-	Title    string    `json:"title,omitempty"` // of the item, at most pastWords
+	Pinned   bool      `json:"pinned,omitempty"` // the issue was assigned to this agent: no other could have started it
+	Model    string    `json:"model,omitempty"`  // of the agent; empty where its program chooses
+	Title    string    `json:"title,omitempty"`  // of the item, at most pastWords
 	// NewWriter is set in the open record of an agent that had not written on the chain before the session.
 	NewWriter bool `json:"new_writer,omitempty"`
 	// WriterBefore is set in the open record of an agent that did not write on the chain last: the one that did.

@@ -65,13 +65,16 @@ func (s *State) remember(r Recent) {
 // Past is the short form of a session that ran and ended. Fields from Run on are empty in journals of versions before
 // 0.2.
 type Past struct {
-	Agent  string      `json:"agent"`
-	Kind   agents.Kind `json:"kind"`
-	Ref    Ref         `json:"ref"`
-	Chain  Ref         `json:"chain"`            // the issue that it was for
-	Skills []string    `json:"skills,omitempty"` // of its labels
-	Start  time.Time   `json:"start"`
-	End    time.Time   `json:"end"`
+	Agent    string      `json:"agent"`
+	Kind     agents.Kind `json:"kind"`
+	Ref      Ref         `json:"ref"`
+	Chain    Ref         `json:"chain"`              // the issue that it was for
+	Ready    time.Time   `json:"ready,omitzero"`     // since when it could be worked on; zero if unknown
+	Priority int         `json:"priority,omitempty"` // 0 if the journal does not have it
+	Skills   []string    `json:"skills,omitempty"`   // of its labels
+	Pinned   bool        `json:"pinned,omitempty"`   // it was assigned to the agent before, and waited for it
+	Start    time.Time   `json:"start"`
+	End      time.Time   `json:"end"`
 
 	Run     string        `json:"run,omitempty"`
 	Role    string        `json:"role,omitempty"`
@@ -114,7 +117,8 @@ func (s *State) appendRecent(e *ended) {
 	}
 	if !e.NeverRan {
 		s.appendPast(Past{
-			Agent: e.Agent, Kind: e.Item.Kind, Ref: e.Item.Ref, Chain: e.Chain, Skills: e.Skills, Start: e.At, End: e.at,
+			Agent: e.Agent, Kind: e.Item.Kind, Ref: e.Item.Ref, Chain: e.Chain, Ready: e.Ready, Priority: e.Priority,
+			Skills: e.Skills, Pinned: e.Pinned, Start: e.At, End: e.at,
 			Run: e.Start.Run, Role: e.Role, Thread: e.Thread, Slot: e.Slot, Attempt: e.Attempt, Outcome: e.Result,
 			Reason: shortened(cmp.Or(e.Reason, e.LastLine)), Verdict: e.Verdict, Usage: credible(e.Usage),
 			Model: e.Model, Resumed: plausible(e.Resumed), Cold: shortened(e.Cold), Steps: last(e.Steps),
@@ -236,6 +240,14 @@ func ReadySince(facts *forge.Facts, it *threads.Item) (since time.Time, skills [
 		}
 	}
 	return since, forge.Skills(is.Labels)
+}
+
+// Pinned reports whether an issue is assigned to the account that is about to start it, so that no other agent could
+// have started it. With the label in-progress the assignment is that of an earlier session, and pins nothing.
+func Pinned(facts *forge.Facts, it *threads.Item, login string) bool {
+	is := facts.Issue(it.Ref)
+	return it.Kind == agents.KindIssue && is != nil && !is.Has(forge.LabelInProgress) &&
+		slices.ContainsFunc(is.Assignees, func(a string) bool { return strings.EqualFold(a, login) })
 }
 
 func later(a, b time.Time) time.Time {

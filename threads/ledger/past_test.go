@@ -21,7 +21,8 @@ func TestPast(t *testing.T) {
 	review.Start.Item.Kind, review.Start.Chain = agents.KindReview, Ref{"o/r", 11}
 	end := endRec("r", 0, End{Result: agents.Done})
 	end.At = noon.Add(2 * time.Hour)
-	review.Start.Skills = []string{"go"}
+	review.Start.Ready, review.Start.Priority, review.Start.Skills = noon.Add(-time.Minute), 2, []string{"go"}
+	review.Start.Pinned = true
 	old := Past{
 		Agent: "dev-old", Kind: agents.KindRework, Ref: Ref{"o/r", 12}, Chain: Ref{"o/r", 11},
 		Start: noon.Add(-2 * time.Hour), End: noon.Add(-time.Hour),
@@ -36,13 +37,13 @@ func TestPast(t *testing.T) {
 		startRec("c", 3, 1), // still runs
 		review, end,
 	}
-	const rest = "rework #12 of #11, 1h0m0s, []; issue #1 of #1, 1m0s, []; " +
-		"review #12 of #11, 1h0m0s, [go]"
+	const rest = "rework #12 of #11, 1h0m0s, p0 [] false; issue #1 of #1, 1m0s, p0 [] false; " +
+		"review #12 of #11, 1h0m0s, p2 [go] true"
 	for _, tt := range []struct {
 		name, want string
 		records    []Record
 	}{
-		{"as written", "rework #12 of #11, 1h0m0s, []; " + rest, list},
+		{"as written", "rework #12 of #11, 1h0m0s, p0 [] false; " + rest, list},
 		{"compacted", rest, fold(list...).Compact(noon)}, // sessions older than a month are dropped
 	} {
 		var got []string
@@ -51,8 +52,8 @@ func TestPast(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, s := range past.Past {
-			got = append(got, fmt.Sprintf("%s %s of %s, %s, %v", s.Kind, forge.Ref(s.Ref).Short(),
-				forge.Ref(s.Chain).Short(), s.End.Sub(s.Start), s.Skills))
+			got = append(got, fmt.Sprintf("%s %s of %s, %s, p%d %v %t", s.Kind, forge.Ref(s.Ref).Short(),
+				forge.Ref(s.Chain).Short(), s.End.Sub(s.Start), s.Priority, s.Skills, s.Pinned))
 		}
 		if strings.Join(got, "; ") != tt.want {
 			t.Errorf("%s: got  %s\nwant %s", tt.name, strings.Join(got, "; "), tt.want)
@@ -126,7 +127,7 @@ func TestPastIsBounded(t *testing.T) {
 		at := noon.Add(time.Duration(i) * time.Minute)
 		h.appendPast(Past{
 			Agent: "dev-qwen", Kind: agents.KindIssue, Ref: Ref{"o/r", int64(i)}, Chain: Ref{"o/r", int64(i)},
-			Start: at, End: at.Add(time.Minute),
+			Ready: at, Priority: 5, Start: at, End: at.Add(time.Minute),
 		})
 	}
 	if n := len(h.Past); n != PastLimit || h.Past[0].Ref.Number != PastLimit+7 || h.Past[n-1].Ref.Number != 2*PastLimit+6 {
@@ -162,6 +163,32 @@ func TestReadySince(t *testing.T) {
 	}
 }
 
+func TestPinned(t *testing.T) {
+	ref := forge.Ref{Repo: "o/r", Number: 1}
+	assigned := forge.Issue{Ref: ref, Assignees: []string{"Dev-Qwen"}}
+	begun := assigned
+	begun.Labels = []string{forge.LabelInProgress}
+	for _, tt := range []struct {
+		name string
+		kind agents.Kind
+		is   forge.Issue
+		want bool
+	}{
+		{"assigned to the agent", agents.KindIssue, assigned, true},
+		{"assigned to another agent", agents.KindIssue, forge.Issue{Ref: ref, Assignees: []string{"dev-kimi"}}, false},
+		{"not assigned", agents.KindIssue, forge.Issue{Ref: ref}, false},
+		{"assigned by an earlier session", agents.KindIssue, begun, false},
+		{"rework", agents.KindRework, assigned, false},
+		{"not on the forge", agents.KindIssue, forge.Issue{Ref: forge.Ref{Repo: "o/r", Number: 2}}, false},
+	} {
+		facts := forge.Facts{Issues: []forge.Issue{tt.is}}
+		it := threads.Item{Kind: tt.kind, Ref: ref, Chain: ref}
+		if got := Pinned(&facts, &it, "dev-qwen"); got != tt.want {
+			t.Errorf("an issue %s: pinned %t, want %t", tt.name, got, tt.want)
+		}
+	}
+}
+
 // BenchmarkStartWithPast folds a journal with as many past sessions as are kept.
 func BenchmarkStartWithPast(b *testing.B) {
 	h := New()
@@ -169,7 +196,7 @@ func BenchmarkStartWithPast(b *testing.B) {
 		at := noon.Add(time.Duration(i) * time.Minute)
 		h.appendPast(Past{
 			Agent: "dev-qwen", Kind: agents.KindIssue, Ref: Ref{"johba/harb", int64(i)},
-			Chain: Ref{"johba/harb", int64(i)}, Start: at, End: at.Add(time.Minute),
+			Chain: Ref{"johba/harb", int64(i)}, Ready: at, Priority: 5, Start: at, End: at.Add(time.Minute),
 		})
 	}
 	text := journalText(b, h.Compact(noon))

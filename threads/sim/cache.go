@@ -39,6 +39,9 @@ func (tr *trial) load(x *trialRun) time.Duration {
 		return 0
 	}
 	takes := time.Duration(float64(tokens) / float64(tr.Cache.Prefill) * float64(time.Second))
+	if tr.Model != nil {
+		takes = min(takes, x.how.Took) // at most half of the session: withoutReading never removes more
+	}
 	tr.seen.Spans[x.span].Reload += takes
 	return takes
 }
@@ -93,7 +96,7 @@ func (tr *trial) hold(x *trialRun) (had bool) {
 	}
 	for i := range slots {
 		if o := slots[i].by; o != nil && o.over {
-			slots[i].by, slots[i].until = nil, epoch.Add(tr.seen.Spans[o.span].To)
+			slots[i].by, slots[i].until = nil, tr.origin.Add(tr.seen.Spans[o.span].To)
 		}
 	}
 	return slots.occupy(serverSlot{agent: x.Agent, chain: x.Item.Chain, by: x}, tr.Now)

@@ -18,8 +18,7 @@ func TestEngine(t *testing.T) {
 	load = load[:n]
 	here := Trial{Config: fleet(s.Agents, 0, 0), Load: load, Policy: Ours, Seed: 1}
 	there := here
-	there.Config = fleet(s.Agents, 0, 0)
-	there.Config.Thread("write").Executor = "nomad"
+	there.Engine = true
 	near, far := here.Run(), there.Run()
 	far.whole(t, "on an engine")
 	if far.Sessions != n || far.Gap.P99 > Ours.Latency+EngineStartMax {

@@ -22,15 +22,22 @@ type Work struct {
 	Sessions []time.Duration
 	Review   time.Duration // length of each review, by an agent, or by a person in a factory without review agents
 
-	// Failures is the share of its writing sessions that fail, 0 to 1. Each is done again.
-	Failures float64
+	// Steps are the writing sessions and Looks the reviews, if more is known than their lengths. Sessions after the last
+	// ones are drawn from the trial's model.
+	Steps, Looks []Step
+	Pulls        bool // with Steps: they lead to a pull request; otherwise the last step closes the issue
+
+	drawn  bool // all of it is drawn from the trial's model
+	judged bool // while the load is built: the last writing session was reviewed
 }
 
-// Step is the course of a session.
+// Step is a session of an issue.
 type Step struct {
 	Took    time.Duration
 	Result  agents.Result
 	Verdict ledger.Verdict // of a review
+	Usage   *agents.Usage  // nil: the mean of its thread and kind
+	Red     bool           // the checks of its push fail
 	Whole   bool           // Took includes the server's time to read the context again
 }
 

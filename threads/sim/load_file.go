@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -21,7 +22,6 @@ type Kind struct {
 	Minutes  float64  `toml:"minutes"`        // mean length of a writing session; 0: 8
 	Sigma    float64  `toml:"sigma"`          // sigma of their lognormal distribution; 0: 0.8
 	Sessions float64  `toml:"sessions"`       // mean number of writing sessions; 0: 2
-	Failures float64  `toml:"failures"`       // share of the writing sessions that fail, 0 to 0.9
 	Review   float64  `toml:"review_minutes"` // length of each review; 0: 3
 	Priority int      `toml:"priority"`       // 0: 5
 	Skills   []string `toml:"skills"`
@@ -83,8 +83,6 @@ func (k *Kind) check(cfg *threads.Config) string {
 		return fmt.Sprintf("sigma is %g, want 0 to 3", k.Sigma)
 	case outside(k.Sessions, 1, 20):
 		return fmt.Sprintf("sessions is %g, want 1 to 20", k.Sessions)
-	case outside(k.Failures, 0, 0.9):
-		return fmt.Sprintf("failures is %g, want 0 to 0.9", k.Failures)
 	case k.Priority < 1 || k.Priority > 10:
 		return fmt.Sprintf("priority is %d, want 1 to 10", k.Priority)
 	case k.Together < 1 || k.Together > 1000:
@@ -137,11 +135,11 @@ func MakeKinds(kinds []Kind, days float64, seed uint64) Load {
 // work generates one issue. The lengths of its sessions are lognormal.
 func (k *Kind) work(rng *rand.Rand, at time.Duration) Work {
 	w := Work{
-		At: at, Repo: k.Repo, Priority: k.Priority, Skills: k.Skills, Pin: k.Agent, Failures: k.Failures,
+		At: at, Repo: k.Repo, Priority: k.Priority, Skills: k.Skills, Pin: k.Agent,
 		Review: time.Duration(k.Review * float64(time.Minute)),
 	}
 	for range sessionsOf(rng, k.Sessions) {
-		w.Sessions = append(w.Sessions, lognormal(rng, seconds(60*k.Minutes), k.Sigma))
+		w.Sessions = append(w.Sessions, seconds(60*k.Minutes*math.Exp(k.Sigma*rng.NormFloat64()-k.Sigma*k.Sigma/2)))
 	}
 	return w
 }

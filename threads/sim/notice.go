@@ -58,7 +58,7 @@ func (tr *trial) noticed() {
 
 // outside records a change on the forge by others. Without a web hook, the next look finds it.
 func (tr *trial) outside() {
-	if !tr.Delays || tr.Policy.Poll > 0 {
+	if tr.Model == nil || tr.Policy.Poll > 0 {
 		tr.change()
 		return
 	}
@@ -66,20 +66,31 @@ func (tr *trial) outside() {
 	tr.changes++
 	d := tr.nextLook().Sub(tr.Now) + tr.handover()
 	if tr.hooked() {
-		for i := range tr.lookers {
-			tr.lookers[i].kicked = true
-		}
-		d = tr.handover()
+		d = min(d, tr.hookTime())
 	}
 	tr.tickIn(d)
 }
 
+// hookTime is the time from a change on the forge to the decision on it, with web hooks. Learnt times are used only
+// if nine of ten are below half an interval: others were learnt without web hooks.
+func (tr *trial) hookTime() time.Duration {
+	for i := range tr.lookers {
+		tr.lookers[i].kicked = true
+	}
+	if list := tr.Model.delays[Notice]; len(list) > 0 && list[(len(list)-1)*9/10] < tr.interval(0)/2 {
+		tr.drawn++
+		return tr.Model.delay(lot{tr.Seed, uint64(tr.drawn), lotNotice}, Notice)
+	}
+	return tr.handover()
+}
+
 // handover is the time from our own change to the decision on it.
 func (tr *trial) handover() time.Duration {
-	if tr.Delays {
-		return usualHandover
+	if tr.Model == nil {
+		return tr.Policy.Latency
 	}
-	return tr.Policy.Latency
+	tr.drawn++
+	return tr.Model.delay(lot{tr.Seed, uint64(tr.drawn), lotHandover}, Handover)
 }
 
 // hooked reports whether the forge sends web hooks.

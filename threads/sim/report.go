@@ -47,6 +47,7 @@ type Report struct {
 	gaps        []time.Duration
 	turnarounds []time.Duration
 	waits       map[int][]time.Duration
+	bound       map[string]bool // threads whose slots are bound
 }
 
 // Spread summarises times.
@@ -135,7 +136,7 @@ func (tr *trial) report() Report {
 // unbegun returns the waits of the issues without a session.
 func (tr *trial) unbegun() (waits []time.Duration) {
 	for _, t := range tr.issues {
-		if t.begun.IsZero() && len(t.Work.Sessions) > 0 {
+		if t.begun.IsZero() && (t.drawn || len(t.Work.Sessions)+len(t.Work.Steps) > 0) {
 			waits = append(waits, tr.Now.Sub(t.Created))
 		}
 	}

@@ -1,8 +1,25 @@
-// Package sim plays factories in virtual time, to compare policies and configurations.
+// Package sim plays factories in virtual time, to compare policies and configurations and to forecast.
 //
 // A Trial (trial.go) plays one factory with one load under one policy. Its Report says how long agents were idle while
-// work waited, how long issues waited, what was used, and how much context was read again. Only the sessions fail of
-// which the load says so.
+// work waited, how long issues waited, what was used, and how much context was read again. Nothing fails in a trial
+// except what its load, model and outages contain.
+//
+// A Model (model.go) learns from a journal how long sessions, checks, merges and people take, and how sessions end.
+// It answers two questions. All runs with one seed draw the same samples, so their differences come from the
+// configurations. Several seeds show how sure an answer is:
+//
+//	m := sim.Learn(sim.Journal{Past: past, Timeline: timeline})
+//
+//	// When will it be done? Many short runs from now; the quantiles of their fates are the band.
+//	f := sim.NewForecast(snapshot, m)
+//	fate := f.Run(seed, sim.Ask{Refs: []forge.Ref{ref}}).Fate(ref) // Start, Merged, Code
+//
+//	// What would these days have been with another configuration? Replay the real sessions under another plan.
+//	t := sim.Replay(journal, config, 24*time.Hour)
+//	t.Policy, t.Seed = sim.Ours, seed
+//	was := t.Run() // Merged, First (waits), Turn, Tokens, CostUSD
+//	t.Config = other
+//	is := t.Run()
 //
 // The same seed plays the same way on every machine: nothing here reads a clock, starts a goroutine or depends on the
 // order of a map.
@@ -21,7 +38,7 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// epoch is the start of a trial.
+// epoch is the start of a trial that names none.
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Trial is one factory with one load under one policy.
@@ -31,13 +48,27 @@ type Trial struct {
 	Policy Policy
 	Cache  Cache
 	Seed   uint64 // of all random draws
-	// Delays is true if everything takes its usual time: handovers, merges and people too, and threads look at the forge
-	// at their intervals. Otherwise only sessions take time, and every change of the forge is noticed at once.
-	Delays bool
+	// Scheduled has the length of a session of each scheduled role. The default is scheduledTime.
+	Scheduled map[string]time.Duration
+	// Uses has the usage of a session, by thread and kind. The usage of others is unknown.
+	Uses map[Line]agents.Usage
+	// Model has the delays, and the course of sessions that no Work describes. Nil: only sessions take time, people act
+	// at once, and every change of the forge is noticed at once.
+	Model   *Model
+	Outages []Outage
+	From    time.Time // time of its start; zero: some midnight
+	Engine  bool      // sessions run elsewhere, with the delays of a real engine
 	// Drain is how long the trial continues after the last filing. 0 is long enough for everything that can be done.
 	Drain time.Duration
+	Quiet bool // does not measure idle agents while work waits, which takes half of the time
 	// Enough is called at every moment, and ends the trial if it returns true. The report is then of no use. May be nil.
 	Enough func() bool
+}
+
+// Line is one kind of work on a thread.
+type Line struct {
+	Thread string
+	Kind   agents.Kind
 }
 
 // drain is the usual Trial.Drain.
@@ -74,17 +105,23 @@ type trial struct {
 	held     map[string]serverSlots // of the other local threads with bound slots
 	moved    bool                   // something has changed since settle
 	changes  int
+	origin   time.Time
 	tickAt   time.Time // time of the next tick; zero if none is due
 	lookers  []looker  // of each thread
 	active   bool      // the last tick found work
+	drawn    int       // draws so far
 	merging  map[string]bool
 	at       map[forge.Ref]*trialIssue // by issue and by pull request
 	groups   map[alike]int
-	metered  bool                 // the configuration limits usage
-	numbered int64                // issues so far
-	gaps     map[string]time.Time // since when agents are idle while work waits for them
-	end      time.Time            // time after which the trial stops
-	left     int                  // undone issues
+	metered  bool                        // the configuration limits usage
+	decided  int                         // plans so far
+	numbered int64                       // issues so far
+	starts   []time.Time                 // starts of issues that waited when the trial began
+	waiters  map[forge.Ref][]*trialIssue // by the issue that they wait for
+	down     map[string]threads.Outage   // services that are down for the whole trial
+	gaps     map[string]time.Time        // since when agents are idle while work waits for them
+	end      time.Time                   // time after which the trial stops
+	left     int                         // undone issues
 	seen     Report
 }
 
@@ -93,13 +130,21 @@ type trialIssue struct {
 	Work
 	forge.Issue
 	hidden  bool // not assigned by the hub yet
+	stuck   bool // it waits for something that no trial plays
+	blocked int  // open issues that it waits for
+	bare    bool // only the pull request exists
 	group   int  // group of issues that the same agents may take
 	running int  // writing sessions on it right now
 	done    int  // writing sessions that succeeded
 	wrote   int  // writing sessions that ended by themselves
+	looked  int
 	pull    *forge.Pull
 	begun   time.Time // start of its first session; zero before
+	first   time.Time // start of its first session in the trial
+	waited  bool      // waited for its first session when the trial began
+	ended   time.Time // when it was closed
 	merged  bool
+	asked   int   // how often people were asked
 	context int64 // tokens that its sessions have read and written so far
 }
 
@@ -130,6 +175,7 @@ type trialRun struct {
 	issue    *trialIssue // nil for scheduled work
 	span     int         // index in the report
 	how      Step        // its course
+	cut      *Outage     // the outage that ends it
 	over     bool
 	takes    time.Duration // length of its program
 	reserved time.Time
@@ -140,7 +186,7 @@ func newTrial(t Trial) *trial {
 	cfg := *t.Config
 	cfg.Roles = slices.Clone(cfg.Roles)
 	for i := range cfg.Roles {
-		cfg.Roles[i].Plan = cfg.Roles[i].Plan && t.Delays // without them, no person approves
+		cfg.Roles[i].Plan = cfg.Roles[i].Plan && t.Model != nil // without a model, people's reaction times are unknown
 	}
 	if !t.Policy.Bound {
 		cfg.Threads = slices.Clone(cfg.Threads)
@@ -158,7 +204,10 @@ func newTrial(t Trial) *trial {
 		books: ledger.New(), merging: make(map[string]bool), at: make(map[forge.Ref]*trialIssue),
 		groups: make(map[alike]int), lookers: make([]looker, len(t.Config.Threads)), held: make(map[string]serverSlots),
 	}
-	tr.Now = epoch
+	if tr.origin = t.From; t.From.IsZero() {
+		tr.origin = epoch
+	}
+	tr.Now = tr.origin
 	for i := range t.Config.Threads {
 		th := &t.Config.Threads[i]
 		if !th.Overlap && !t.Policy.Bound {
@@ -170,12 +219,15 @@ func newTrial(t Trial) *trial {
 	}
 	tr.Config, tr.eager = &cfg, eager(&cfg)
 	tr.metered = limited(&cfg)
-	tr.seen.Policy = t.Policy.Name
+	tr.seen.Policy, tr.seen.bound = t.Policy.Name, make(map[string]bool)
+	for i := range cfg.Threads {
+		tr.seen.bound[cfg.Threads[i].Name] = !cfg.Threads[i].Overlap
+	}
 	for _, name := range cfg.Forge.Repos {
 		tr.repos = append(tr.repos, forge.Repo{Name: name, DefaultBranch: "main"})
 	}
 	for i := range cfg.Agents {
-		ledger.Entry(tr.books.Agents, cfg.Agents[i].Name).IdleSince = epoch
+		ledger.Entry(tr.books.Agents, cfg.Agents[i].Name).IdleSince = tr.origin
 	}
 	return tr
 }
@@ -200,14 +252,14 @@ func eager(cfg *threads.Config) *threads.Config {
 func (tr *trial) open() {
 	tr.left = len(tr.Load)
 	after := cmp.Or(tr.Drain, drain)
-	tr.end = epoch.Add(after)
+	tr.end = tr.origin.Add(after)
 	for i := range tr.Load {
 		w := &tr.Load[i]
 		tr.After(w.At, func() { tr.file(w) })
-		tr.end = epoch.Add(after + w.At)
+		tr.end = tr.origin.Add(after + w.At)
 	}
 	p := &tr.Policy
-	if tr.Delays {
+	if tr.Model != nil {
 		since := tr.rng.Float64() // the threads started to look at the same time
 		for i := range tr.lookers {
 			tr.lookers[i].next = tr.Now.Add(time.Duration(since * float64(tr.interval(i))))
@@ -266,6 +318,7 @@ func pinned(login string) []string {
 
 // decide is a tick. theirs selects the starts to carry out. It returns when time alone changes the plan.
 func (tr *trial) decide(theirs func(threads.Start) bool) (wake time.Time) {
+	tr.decided++
 	plan := threads.Decide(tr.snapshot(false))
 	tr.looked(&plan)
 	for _, st := range plan.Stops {
@@ -278,7 +331,7 @@ func (tr *trial) decide(theirs func(threads.Start) bool) (wake time.Time) {
 		tr.mark(&plan.Marks[i])
 	}
 	for _, s := range plan.Starts {
-		if theirs(s) {
+		if theirs(s) && tr.mayProbe(s.Thread) {
 			tr.start(s)
 		}
 	}
@@ -344,7 +397,7 @@ func (tr *trial) assign(t *trialIssue, agent string) {
 // steal is a cycle of the rebalancer.
 func (tr *trial) steal() {
 	pinned := func(t *trialIssue) bool { return len(t.Assignees) > 0 && !t.Closed && t.running == 0 }
-	if tr.Delays && !slices.ContainsFunc(tr.issues, pinned) {
+	if (tr.Quiet || tr.Model != nil) && !slices.ContainsFunc(tr.issues, pinned) {
 		return
 	}
 	for _, m := range threads.Rebalance(tr.snapshot(true)) {
@@ -360,7 +413,7 @@ func (tr *trial) settle() {
 	if n := len(tr.queue); n > 0 && tr.queue[n-1].at.Equal(tr.Now) {
 		return // more events follow at this moment
 	}
-	if !tr.moved {
+	if !tr.moved || tr.Quiet {
 		return
 	}
 	tr.moved = false

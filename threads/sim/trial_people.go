@@ -2,6 +2,7 @@ package sim
 
 import (
 	"slices"
+	"time"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
@@ -57,10 +58,10 @@ func (tr *trial) tag(t *trialIssue, m *threads.Mark, label string) {
 			t.pull.Labels = With(Without(t.pull.Labels, remove), add)
 		}
 	}
-	if tr.Delays {
+	if tr.Model != nil {
 		set(label, "")
 	}
-	tr.later(func() {
+	tr.later(t, func() {
 		set("", label)
 		if label == forge.LabelBlocked {
 			refs := []ledger.Ref{ledger.Ref(t.Issue.Ref)}
@@ -85,7 +86,7 @@ func (tr *trial) askPeople(t *trialIssue, m *threads.Mark) {
 	if plan {
 		t.Talk.Remarks = append(slices.Clone(t.Talk.Remarks), forge.Remark{Author: "disinto", Key: d.Key()})
 	}
-	tr.later(func() {
+	tr.later(t, func() {
 		if plan {
 			t.Talk.ApprovedBy = "ada"
 			tr.label(t, forge.LabelPlanApproved, "")
@@ -94,4 +95,49 @@ func (tr *trial) askPeople(t *trialIssue, m *threads.Mark) {
 		tr.outside()
 	})
 	tr.change()
+}
+
+// probeTime is how long a session must run before the backend of a parked thread counts as found.
+const probeTime = time.Minute
+
+// parked returns the threads as plans see them: a park lasts until the first session after it has run for a minute.
+func (tr *trial) parked() map[string]*threads.ThreadHistory {
+	any := false
+	for _, known := range tr.books.Threads {
+		any = any || !known.ParkedUntil.IsZero()
+	}
+	if !any {
+		return tr.books.Threads
+	}
+	list := make(map[string]*threads.ThreadHistory, len(tr.books.Threads))
+	for name, known := range tr.books.Threads {
+		t := *known
+		if x := tr.probe(name); !t.ParkedUntil.IsZero() && !t.ParkedUntil.After(tr.Now) && x != nil {
+			t.ParkedUntil = x.reserved.Add(probeTime)
+		}
+		if !t.ParkedUntil.After(tr.Now) {
+			t.ParkedUntil, t.ParkedWhy = time.Time{}, ""
+		}
+		list[name] = &t
+	}
+	return list
+}
+
+// probe returns the first session that a thread started after it was parked, or nil.
+func (tr *trial) probe(thread string) *trialRun {
+	for _, x := range tr.runs {
+		if x.Thread == thread && !x.over && !x.reserved.Before(tr.books.Thread(thread).ParkedUntil) {
+			return x
+		}
+	}
+	return nil
+}
+
+// mayProbe lets a thread start only one session after it was parked.
+func (tr *trial) mayProbe(thread string) bool {
+	if tr.books.Thread(thread).ParkedUntil.IsZero() {
+		return true
+	}
+	x := tr.probe(thread)
+	return x == nil || !tr.Now.Before(x.reserved.Add(probeTime))
 }

@@ -11,17 +11,17 @@ import (
 )
 
 // written applies the effect of a writing session: a pull request, a new head for it, or a closed issue. A session
-// that failed has no effect.
+// that failed, or that an outage ended, has no effect.
 func (tr *trial) written(x *trialRun, t *trialIssue) {
 	t.running--
-	if x.stopped != "" || x.Item.Cause.Plans() {
+	if x.cut != nil || x.stopped != "" || x.Item.Cause.Plans() {
 		return
 	}
-	if t.wrote++; x.how.Result != agents.Done {
+	if t.wrote++; x.how.Result != agents.Done && x.how.Result != "" {
 		return
 	}
 	t.done++
-	if len(t.Work.Sessions) == 1 && t.pull == nil {
+	if tr.closes(t) {
 		tr.close(t)
 		return
 	}
@@ -37,6 +37,7 @@ func (tr *trial) written(x *trialRun, t *trialIssue) {
 	}
 	t.pull.HeadSHA = fmt.Sprintf("%d", t.done)
 	t.pull.Updated, t.pull.Mergeable, t.pull.ConflictSince = tr.Now, forge.MergeClean, time.Time{}
+	tr.check(t, x.how.Red)
 	tr.invite(t)
 }
 
@@ -46,9 +47,45 @@ func (tr *trial) invite(t *trialIssue) {
 		tr.reviewed(t, "ada", t.verdict())
 		tr.outside()
 	}
-	if !tr.reviewers() {
+	switch {
+	case tr.reviewers():
+	case t.drawn:
+		tr.later(t, review)
+	default:
 		tr.After(t.Review, review)
 	}
+}
+
+// closes reports whether the session that has just ended closes its issue without a pull request.
+func (tr *trial) closes(t *trialIssue) bool {
+	switch {
+	case t.drawn || t.pull != nil:
+		return false
+	case len(t.Work.Steps) > 0:
+		return !t.Pulls && t.wrote >= len(t.Work.Steps)
+	}
+	return len(t.Work.Sessions) == 1
+}
+
+// check runs the checks of a new head.
+func (tr *trial) check(t *trialIssue, red bool) {
+	l := lot{tr.Seed, uint64(t.seed()), lotChecks + uint64(t.done)}
+	takes := tr.Model.delay(l, Checks)
+	p := t.pull
+	if p.CI = forge.CINone; takes == 0 && !red {
+		return
+	}
+	p.CI = forge.CIPending
+	head := p.HeadSHA
+	tr.After(takes, func() {
+		if p.HeadSHA != head || t.pull != p {
+			return
+		}
+		if p.CI, p.CISince = forge.CISuccess, tr.Now; red {
+			p.CI = forge.CIFailure
+		}
+		tr.outside()
+	})
 }
 
 // reviewers reports whether agents review.
@@ -58,7 +95,10 @@ func (tr *trial) reviewers() bool {
 
 // judged applies the effect of a review session.
 func (tr *trial) judged(x *trialRun, t *trialIssue) {
-	if x.stopped != "" || x.how.Result != agents.Done {
+	if x.cut != nil || x.stopped != "" {
+		return
+	}
+	if t.looked++; x.how.Result != agents.Done {
 		return
 	}
 	verdict := forge.Approved
@@ -76,17 +116,17 @@ func (tr *trial) reviewed(t *trialIssue, by string, verdict forge.Verdict) {
 	r := forge.Review{Author: by, Verdict: verdict, CommitSHA: t.pull.HeadSHA, Official: true, Submitted: tr.Now}
 	t.pull.Reviews = append(slices.Clone(t.pull.Reviews), r)
 	if r.Verdict == forge.Approved && !tr.Config.Forge.MergeAuto { // people merge
-		tr.later(func() {
+		tr.later(t, func() {
 			tr.merge(t.pull.Ref)
 			tr.outside()
 		})
 	}
 }
 
-// verdict returns the verdict of a review of the work so far. Every writing session but the last leads to
+// verdict returns the verdict of a review of work without recorded reviews. Every writing session but the last leads to
 // a request for changes.
 func (t *trialIssue) verdict() forge.Verdict {
-	if t.done < len(t.Work.Sessions) {
+	if t.done < max(len(t.Work.Sessions), len(t.Work.Steps)) {
 		return forge.ChangesRequested
 	}
 	return forge.Approved
@@ -94,13 +134,14 @@ func (t *trialIssue) verdict() forge.Verdict {
 
 // mergeSoon merges a pull request after a delay, in which no session starts in the repository.
 func (tr *trial) mergeSoon(ref forge.Ref) {
-	if !tr.Delays {
+	takes := tr.Model.delay(lot{tr.Seed, uint64(ref.Number), lotMerge}, Merging)
+	if takes == 0 {
 		tr.merge(ref)
 		tr.change()
 		return
 	}
 	tr.merging[ref.Repo] = true
-	tr.After(usualMerge, func() {
+	tr.After(takes, func() {
 		delete(tr.merging, ref.Repo)
 		tr.merge(ref)
 		tr.change()
@@ -119,22 +160,42 @@ func (tr *trial) merge(ref forge.Ref) {
 }
 
 func (tr *trial) close(t *trialIssue) {
+	if t.bare {
+		t.ended = tr.Now
+		return
+	}
 	if t.Closed {
 		tr.seen.Twice++
 		return
 	}
-	t.Closed = true
+	t.Closed, t.ended = true, tr.Now
 	tr.left--
 	tr.seen.Done++
 	tr.seen.turnarounds = append(tr.seen.turnarounds, tr.Now.Sub(t.Created))
-	tr.seen.Makespan = tr.Now.Sub(epoch)
+	tr.seen.Makespan = tr.Now.Sub(tr.origin)
+	tr.unblock(t)
 }
 
-// later makes a person act after a delay.
-func (tr *trial) later(do func()) {
-	if !tr.Delays {
+// unblock marks a closed issue as closed in the blockers of its dependent issues.
+func (tr *trial) unblock(t *trialIssue) {
+	for _, o := range tr.waiters[t.Issue.Ref] {
+		o.Blockers = slices.Clone(o.Blockers)
+		for i := range o.Blockers {
+			if b := &o.Blockers[i]; b.Ref == t.Issue.Ref && b.State == forge.BlockerOpen {
+				b.State = forge.BlockerClosed
+				o.blocked--
+			}
+		}
+	}
+}
+
+// later makes a person act on an issue after a delay.
+func (tr *trial) later(t *trialIssue, do func()) {
+	t.asked++
+	takes := tr.Model.delay(lot{tr.Seed, uint64(t.seed()), lotPeople + uint64(t.asked)<<32}, People)
+	if takes == 0 {
 		do()
 		return
 	}
-	tr.After(usualAnswer, do)
+	tr.After(takes, do)
 }

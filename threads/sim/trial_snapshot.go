@@ -32,8 +32,9 @@ type alike struct{ labels, who string }
 
 func (tr *trial) snapshotFor(assignees func(*trialIssue) []string, brief, hidden bool) threads.Snapshot {
 	s := threads.Snapshot{
-		Now: tr.Now, Config: tr.Config, History: tr.books.History, Caches: tr.caches(),
+		Now: tr.Now, Config: tr.Config, History: tr.books.History, Caches: tr.caches(), Outages: tr.down,
 	}
+	s.History.Threads = tr.parked()
 	for _, r := range tr.repos {
 		if r.AsOf = tr.Now; tr.merging[r.Name] {
 			r.AsOf = time.Time{}
@@ -62,11 +63,11 @@ func (tr *trial) snapshotFor(assignees func(*trialIssue) []string, brief, hidden
 	return s
 }
 
-// shown returns the open issues, sorted; if brief, without the younger ones of each group that wait.
+// shown returns the open issues, sorted; if brief, without those that cannot start, and the younger ones of each group.
 func (tr *trial) shown(brief, hidden bool) (list []*trialIssue) {
 	seen := make([]int, len(tr.groups))
 	for _, t := range tr.issues {
-		if t.Closed || t.hidden && !hidden {
+		if t.Closed || t.hidden && !hidden || brief && (t.stuck || t.blocked > 0) {
 			continue
 		}
 		if waits := t.running == 0 && t.pull == nil && t.begun.IsZero(); brief && waits {

@@ -8,23 +8,32 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// bounded returns the length of a session, which its role's timeout may cut short.
+// bounded returns the length of a session, which an outage or its role's timeout may cut short.
 func (tr *trial) bounded(x *trialRun) time.Duration {
 	takes := x.how.Took
+	if x.cut = tr.fails(x); x.cut != nil {
+		takes = min(takes, max(x.cut.After, time.Second))
+		x.how = Step{Took: takes, Result: x.cut.Result, Whole: true}
+	}
 	if role := tr.Config.Role(x.Role); role != nil && role.Timeout > 0 && takes > role.Timeout {
 		takes = role.Timeout
-		x.how = Step{Took: takes, Result: agents.TimedOut, Whole: true}
+		x.how = Step{Took: takes, Result: agents.TimedOut, Usage: x.how.Usage, Whole: true}
 	}
 	return takes
 }
 
-// usageOf returns a session's usage so far; nil in a trial without Delays.
+// usageOf returns a session's usage so far, or nil if it is unknown.
 func (tr *trial) usageOf(x *trialRun) *agents.Usage {
-	if !tr.Delays {
-		return nil
+	all := x.how.Usage
+	if all == nil {
+		if u, known := tr.Uses[Line{x.Thread, x.Item.Kind}]; known {
+			all = &u
+		}
 	}
-	all := tr.usualUse(x)
-	if x.takes <= 0 {
+	if all == nil && tr.Model != nil && len(tr.Model.counts) == 0 {
+		all = tr.usualUse(x)
+	}
+	if all == nil || x.takes <= 0 {
 		return all
 	}
 	return part(all, tr.Now.Sub(x.Started), x.takes)
@@ -33,7 +42,7 @@ func (tr *trial) usageOf(x *trialRun) *agents.Usage {
 // usualPrice is the price of a million tokens on an API, in dollars.
 const usualPrice = 5
 
-// usualUse estimates the usage of a session: its instructions, and what its work adds.
+// usualUse estimates the usage of a session without a journal: its instructions, and what its work adds.
 func (tr *trial) usualUse(x *trialRun) *agents.Usage {
 	u := agents.Usage{InputTokens: tr.Cache.Base + int64(x.how.Took.Seconds())*tr.Cache.Growth}
 	if tr.real.Thread(x.Thread).Backend.Paid() {

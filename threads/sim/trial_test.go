@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -278,6 +279,47 @@ func TestSameTrial(t *testing.T) {
 		first, second := trial.Run(), trial.Run()
 		if !reflect.DeepEqual(first, second) {
 			t.Errorf("%s: two plays of the same trial differ", p.Name)
+		}
+	}
+}
+
+// TestGantt expects every session in the picture.
+func TestGantt(t *testing.T) {
+	r := Trial{Config: fleet(2, 2, 1), Load: chains(0.9, time.Minute, 1)[:6], Policy: Ours, Seed: 1}.Run()
+	picture := r.Gantt(0)
+	if n := strings.Count(picture, "<title>") - strings.Count(picture, "<title>context read again"); n != r.Sessions {
+		t.Errorf("got %d drawn sessions, want %d", n, r.Sessions)
+	}
+	for _, row := range []string{"write slot 0", "write slot 1", "review review-0", "#e45756"} {
+		if !strings.Contains(picture, row) {
+			t.Errorf("the picture lacks %q", row)
+		}
+	}
+}
+
+// A chart shows the whole requested time, an axis in days and hours, and a legend.
+func TestGanttRange(t *testing.T) {
+	r := Report{Policy: "p", Spans: []Span{{
+		Thread: "w", Agent: "a", Kind: "issue", Chain: 7, From: 70 * time.Hour,
+		To: 71 * time.Hour,
+	}}}
+	for asked, want := range map[time.Duration][]string{
+		0:               {">2d 12h<", "a issue #7, 1h0m0s from 2d 22h", ">scheduled role<", ">context read again<"},
+		168 * time.Hour: {">7d<", ">6d 12h<"},
+	} {
+		picture := r.Gantt(asked)
+		for _, text := range want {
+			if !strings.Contains(picture, text) {
+				t.Errorf("asked for %s: the chart lacks %q:\n%s", asked, text, picture)
+			}
+		}
+	}
+	for at, want := range map[time.Duration]string{
+		0: "0", time.Hour: "1h", 24 * time.Hour: "1d",
+		25*time.Hour + time.Minute: "1d 1h 1min",
+	} {
+		if got := axisLabel(at); got != want {
+			t.Errorf("axisLabel(%s) = %q, want %q", at, got, want)
 		}
 	}
 }

@@ -12,11 +12,28 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
+// scheduledTime is the usual length of a scheduled session.
+const scheduledTime = 5 * time.Minute
+
 // The delays of sessions on an engine elsewhere, those of a real one under load: from a claim to the start of the
 // program, and from the program's end to its report.
 const (
 	EngineStartMin, EngineStartMax = 200 * time.Millisecond, 6 * time.Second
 	engineTellMin, engineTellMax   = 200 * time.Millisecond, 1200 * time.Millisecond
+)
+
+// The kinds of draws in a trial. The number of the issue or of the draw distinguishes draws of one kind.
+const (
+	lotHandover = iota + 1
+	lotClaim
+	lotMerge
+	lotPeople
+	lotScheduled
+	lotPlan
+	lotNotice
+	lotChecks = 1 << 8  // plus the number of the push
+	lotWrite  = 1 << 12 // plus the number of the session
+	lotReview = 1 << 16
 )
 
 // file opens the issue of a piece of work.
@@ -37,7 +54,7 @@ func (tr *trial) file(w *Work) {
 	}
 	tr.issues = append(tr.issues, t)
 	tr.at[t.Issue.Ref] = t
-	if len(w.Sessions) == 0 {
+	if len(w.Sessions)+len(w.Steps) == 0 && !w.drawn {
 		tr.close(t)
 	}
 	tr.outside()
@@ -70,10 +87,18 @@ func (tr *trial) start(s threads.Start) {
 	if tr.books.Item(s.Item.Key()).PassedOver >= threads.PassedOverLimit {
 		tr.seen.Starved++
 	}
-	tr.record(ledger.Record{Start: StartOf(&x.Session, tr.Config, s.PassedOver)})
+	record := StartOf(&x.Session, tr.Config, s.PassedOver)
+	if t := tr.issue(s.Item.Ref); t != nil && s.Item.Kind == agents.KindIssue {
+		record.Pinned = slices.Contains(t.Assignees, x.Login) && !t.Has(forge.LabelInProgress)
+	}
+	tr.record(ledger.Record{Start: record})
 	x.reserved = tr.Now
 	tr.runs = append(tr.runs, x)
 	late := tr.Policy.Claim + tr.late(x, EngineStartMin, EngineStartMax)
+	if tr.Model != nil {
+		tr.drawn++
+		late += tr.Model.delay(lot{tr.Seed, uint64(tr.drawn), lotClaim}, Claim)
+	}
 	if late == 0 {
 		tr.run(x)
 	} else {
@@ -88,34 +113,60 @@ func (tr *trial) run(x *trialRun) {
 	x.span = len(tr.seen.Spans)
 	tr.seen.Spans = append(tr.seen.Spans, Span{
 		Thread: s.Thread, Slot: s.Slot, Agent: s.Agent, Kind: string(s.Item.Kind), Chain: s.Item.Chain.Number,
-		From: tr.Now.Sub(epoch),
+		From: tr.Now.Sub(tr.origin),
 	})
 	if s.Item.Kind != agents.KindSchedule {
 		x.issue = tr.issue(s.Item.Ref)
 	}
-	x.how = tr.step(x)
+	x.how = tr.step(x, 0)
 	tr.begin(x)
 	tr.perform(x, tr.bounded(x))
 }
 
-// step returns the course of a session. The load has those of issues, except plans.
-func (tr *trial) step(x *trialRun) Step {
+// step returns the course of a session: from the load if it has it, otherwise drawn from the model.
+func (tr *trial) step(x *trialRun, sofar time.Duration) Step {
 	t, writes := x.issue, x.Item.Kind.Writes()
 	switch {
+	case t == nil && tr.Scheduled[x.Role] > 0:
+		return Step{Took: tr.Scheduled[x.Role], Result: agents.Done}
 	case t == nil:
-		return usualStep(lot{tr.Seed, uint64(tr.seen.Sessions), lotScheduled}, usualScheduled)
+		return tr.draw(x, lot{tr.Seed, uint64(tr.seen.Sessions), lotScheduled}, sofar)
 	case x.Item.Cause.Plans():
-		step := usualStep(lot{tr.Seed, uint64(t.Number), lotPlan}, usualPlan)
+		step := tr.draw(x, lot{tr.Seed, uint64(t.seed()), lotPlan}, sofar)
 		step.Result = agents.Planned
 		return step
+	case writes && t.wrote < len(t.Work.Steps):
+		return t.Work.Steps[t.wrote]
+	case !writes && t.looked < len(t.Work.Looks):
+		return t.Work.Looks[t.looked]
+	case len(t.Work.Steps)+len(t.Work.Looks) > 0 || t.drawn:
+		if writes {
+			return tr.draw(x, lot{tr.Seed, uint64(t.seed()), lotWrite + uint64(t.wrote)}, sofar)
+		}
+		return tr.draw(x, lot{tr.Seed, uint64(t.seed()), lotReview + uint64(t.looked)}, sofar)
 	case !writes:
 		return Step{Took: t.Review, Result: agents.Done, Verdict: ledger.VerdictOf(t.verdict())}
 	}
-	step := Step{Took: t.Work.Sessions[min(t.done, len(t.Work.Sessions)-1)], Result: agents.Done}
-	if (lot{tr.Seed, uint64(t.Number), lotFailure + uint64(t.wrote)}).rand().Float64() < t.Failures {
-		step.Result = agents.Failed
+	return Step{Took: t.Work.Sessions[min(t.done, len(t.Work.Sessions)-1)], Result: agents.Done}
+}
+
+// draw draws a step from the model.
+func (tr *trial) draw(x *trialRun, l lot, sofar time.Duration) Step {
+	s := tr.Model.draw(l, x.Agent, x.Thread, x.Item.Kind, x.Role, sofar)
+	step := Step{Took: s.Took, Result: s.Result, Verdict: s.Verdict, Usage: s.Usage, Whole: !s.usual}
+	if x.Item.Kind.Writes() {
+		l.part += lotReview << 4
+		step.Red = tr.Model.turnsRed(l)
 	}
 	return step
+}
+
+// seed returns the number of an issue, or of a pull request without one.
+func (t *trialIssue) seed() int64 {
+	if t.bare {
+		return t.pull.Number
+	}
+	return t.Number
 }
 
 // begin records the session on its issue.
@@ -132,10 +183,15 @@ func (tr *trial) begin(x *trialRun) {
 		t.pull.Assignees = login
 		t.pull.Labels = With(Without(t.pull.Labels, forge.LabelInProgress), forge.LabelInProgress)
 	}
+	if t.first.IsZero() {
+		if t.first = tr.Now; t.waited {
+			tr.starts = append(tr.starts, tr.Now)
+		}
+	}
 	if !x.Item.Kind.Writes() {
 		return
 	}
-	if t.running++; t.running > 1 || t.done >= len(t.Work.Sessions) {
+	if t.running++; t.running > 1 || len(t.Work.Sessions) > 0 && len(t.Work.Steps) == 0 && t.done >= len(t.Work.Sessions) {
 		tr.seen.Twice++
 	}
 	if t.begun.IsZero() {
@@ -164,7 +220,7 @@ func (tr *trial) perform(x *trialRun, takes time.Duration) {
 
 // late returns the delay that an engine adds, zero without one.
 func (tr *trial) late(x *trialRun, from, to time.Duration) time.Duration {
-	if tr.real.Thread(x.Thread).Executor == "" {
+	if !tr.Engine && (tr.Model == nil || tr.real.Thread(x.Thread).Executor == "") {
 		return 0
 	}
 	return from + time.Duration(tr.rng.Int64N(int64(to-from)))
@@ -176,8 +232,8 @@ func (tr *trial) ended(x *trialRun) {
 		return
 	}
 	x.over = true
-	tr.seen.Spans[x.span].To = tr.Now.Sub(epoch)
-	if !tr.Delays {
+	tr.seen.Spans[x.span].To = tr.Now.Sub(tr.origin)
+	if tr.Model == nil {
 		tr.leave(x)
 	}
 	tr.unclaim(x)
@@ -189,7 +245,7 @@ func (tr *trial) ended(x *trialRun) {
 	default:
 		tr.judged(x, t)
 	}
-	if !tr.Delays {
+	if tr.Model == nil {
 		tr.changeOf(x.Thread)
 		return
 	}
@@ -224,9 +280,12 @@ func (tr *trial) unclaim(x *trialRun) {
 func (tr *trial) remember(x *trialRun) {
 	end := &ledger.End{
 		Run: x.RunID, Result: cmp.Or(x.how.Result, agents.Done), Talk: tr.contextOf(x), Stop: x.stopped,
-		Usage: tr.usageOf(x),
+		Usage: tr.usageOf(x), Breaker: tr.real.Thread(x.Thread).BreakerInterval,
 	}
-	if end.Result == agents.Planned {
+	if x.cut != nil && end.Result == agents.Limited {
+		end.RetryAt = tr.origin.Add(x.cut.Until)
+	}
+	if end.Result == agents.Question || end.Result == agents.Planned {
 		end.Words = "?"
 	}
 	review := x.Item.Kind == agents.KindReview

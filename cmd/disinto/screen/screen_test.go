@@ -80,7 +80,7 @@ func documents(t *testing.T) []document {
 		{name: "fleet", show: func(v View) string { return v.Fleet(hosts) }, also: []string{"pipe"}},
 		{name: "cycle", show: func(v View) string { return v.Cycle(&hosts.Cycles[0]) }},
 		{
-			name: "trials", show: func(v View) string { return v.Trials("load.toml: 140 issues", trials()) },
+			name: "trials", show: func(v View) string { return v.Trials("load.toml: 140 issues", trials(), learnt()) },
 			also: []string{"colour"},
 		},
 		{name: "demo", show: func(v View) string { return v.DemoReport(report, 83*time.Second) }},
@@ -175,6 +175,15 @@ func trials() []sim.Report {
 	ours.Wait = append(ours.Wait, sim.ClassWait{Priority: 5, Spread: sim.Spread{P95: 90 * time.Minute}})
 	other.Done, other.Lost = 139, 1
 	return []sim.Report{ours, other}
+}
+
+func learnt() []sim.Learnt {
+	return []sim.Learnt{
+		{What: "issue, dev-qwen", P50: 8 * time.Minute, P90: 20 * time.Minute, Sessions: 41},
+		{What: "issue, dev-new", Sessions: 2, Usual: true},
+		{What: "checks", P50: time.Minute, P90: 3 * time.Minute, Sessions: 30},
+		{What: "people", P50: time.Hour, P90: time.Hour, Sessions: 1, Usual: true},
+	}
 }
 
 func demoReport(t *testing.T) *demo.Report {

@@ -279,6 +279,9 @@ func (v View) queue(p *page, d *control.Document, limit int) {
 	for _, q := range shown {
 		rows = append(rows, row(plain, v.work(q.Kind, q.Repo, q.Number), q.Title, v.relative(v.short(q.Why))))
 	}
+	if d.Forecast != nil && len(d.Forecast.Items) > 0 {
+		v.starts(rows, shown, d.Forecast)
+	}
 	if len(shown) > 0 {
 		p.table(1, rows)
 	}

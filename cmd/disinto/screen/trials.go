@@ -10,8 +10,8 @@ import (
 )
 
 // Trials shows the reports of a simulation, at least one, with a column for each policy, and explains the rows. work
-// describes the simulated work.
-func (v View) Trials(work string, reports []sim.Report) string {
+// describes the simulated work, and learnt has the durations.
+func (v View) Trials(work string, reports []sim.Report, learnt []sim.Learnt) string {
 	p := v.page()
 	p.line(work, plain)
 	p.end()
@@ -34,6 +34,10 @@ func (v View) Trials(work string, reports []sim.Report) string {
 	p.table(-1, append(rows, waitRows(reports)...))
 	p.end()
 	p.table(-1, legend(reports))
+	if rows := learntRows(learnt); len(rows) > 0 {
+		p.end()
+		p.table(-1, rows)
+	}
 	for i := range reports {
 		if r := &reports[i]; r.Lost+r.Twice > 0 {
 			p.line(fmt.Sprintf("%s: %s never done, and %s work that another session was doing",
@@ -107,6 +111,34 @@ func legend(reports []sim.Report) (rows [][]cell) {
 		if says != "" {
 			rows = append(rows, row(faint, m.name, says))
 		}
+	}
+	return rows
+}
+
+// delayNames are the names of delays for people.
+var delayNames = map[sim.Delay]string{
+	sim.Handover: "next session", sim.Notice: "new issue", sim.Claim: "claim",
+	sim.Checks: "checks", sim.Merging: "merge", sim.People: "people",
+}
+
+// learntRows returns a row for each duration, with the number of sessions that it was learnt from.
+func learntRows(learnt []sim.Learnt) (rows [][]cell) {
+	for _, l := range learnt {
+		what := l.What
+		if name, delay := delayNames[sim.Delay(what)]; delay {
+			what = name
+		}
+		took, from := Brief(l.P50)+", "+Brief(l.P90), "learnt from "+strconv.Itoa(l.Sessions)
+		switch {
+		case l.Usual && l.P50 == 0 && delayNames[sim.Delay(l.What)] == "":
+			took, from = "-", fmt.Sprintf("from other agents: %d known, too few", l.Sessions)
+		case l.Usual:
+			took, from = Brief(l.P50), fmt.Sprintf("assumed: %d known, too few", l.Sessions)
+		}
+		rows = append(rows, row(plain, what, took, from))
+	}
+	if len(rows) > 0 {
+		rows = slices.Insert(rows, 0, row(faint, "takes", "half, 90 %", "sessions"))
 	}
 	return rows
 }
