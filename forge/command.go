@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Command is an order to the supervisor, written in a comment.
@@ -13,11 +15,20 @@ type Command struct {
 	Verb string   // in lower case; empty when the line has only /disinto
 	Args []string // the words after Verb
 	More bool     // another line of the comment is also a command, which is ignored: only the first counts
+	// Text is what follows Tell, to the end of the comment or to another command, as it was written; it is empty for
+	// other verbs. One that is longer than MaxText is cut somewhere after that.
+	Text string
 }
 
-// Equal reports whether both commands have the same Verb, Args and More.
+// Tell is the verb of a command with a text for a session.
+const Tell = "tell"
+
+// MaxText is the longest text of a command, in bytes.
+const MaxText = 4 << 10
+
+// Equal reports whether both commands have the same Verb, Args, More and Text.
 func (c Command) Equal(other Command) bool {
-	return c.Verb == other.Verb && c.More == other.More && slices.Equal(c.Args, other.Args)
+	return c.Verb == other.Verb && c.More == other.More && c.Text == other.Text && slices.Equal(c.Args, other.Args)
 }
 
 // CommandComment is a comment with a command. Edited comments are never among them: every account with write access can
@@ -46,24 +57,40 @@ const maxCommandWords = 8
 // CommandIn returns the command of a comment: the first line that begins with the word /disinto. A line does not count
 // if the rendered page shows it as code, inside a quotation, or not at all.
 func CommandIn(text string) (c Command, ok bool) {
-	quoted := false
-	for _, line := range visibleLines(text) {
+	quoted, written, first, end := false, strings.Split(text, "\n"), 0, 0
+	for i, line := range visibleLines(text) {
 		words, is := commandWords(line)
 		switch {
 		case !is || quoted:
 		case ok:
-			c.More = true
-			return c, true
+			c.More, end = true, i
 		default:
-			ok = true
+			ok, first, end = true, i, len(written)
 			if len(words) > 0 {
 				c.Verb, c.Args = strings.ToLower(words[0]), words[1:]
 			}
 		}
+		if c.More {
+			break
+		}
 		// A line without > continues the quotation of the line above it; a blank line ends the quotation.
 		quoted = strings.TrimSpace(line) != "" && (quoted || strings.HasPrefix(strings.TrimLeft(line, " "), ">"))
 	}
+	if c.Verb == Tell {
+		c.Args, c.Text = nil, textAfter(written[first:end])
+	}
 	return c, ok
+}
+
+// textAfter returns what follows the first two words of the lines.
+func textAfter(lines []string) string {
+	text := strings.Join(lines, "\n")
+	for range 2 {
+		text = strings.TrimLeft(text, " \t")
+		text = strings.TrimLeftFunc(text, func(r rune) bool { return !unicode.IsSpace(r) })
+	}
+	text = strings.TrimSpace(text)
+	return strings.ToValidUTF8(text[:min(len(text), MaxText+utf8.UTFMax)], "")
 }
 
 // commandWords returns the words after /disinto of a line that begins with it, or with /Disinto, as phones write the

@@ -8,6 +8,7 @@ import (
 
 func TestCommandIn(t *testing.T) {
 	verb := func(words ...string) *Command { return &Command{Verb: words[0], Args: words[1:]} }
+	said := func(text string) *Command { return &Command{Verb: "tell", Text: text} }
 	tests := []struct {
 		name, text string
 		want       *Command
@@ -20,6 +21,16 @@ func TestCommandIn(t *testing.T) {
 		{"below other text", "Thanks, that was the network.\n\n/disinto retry\n\nPlease.", verb("retry")},
 		{"directly below other text", "Once more:\n/disinto retry", verb("retry")},
 		{"two commands", "/disinto retry\n/disinto cancel", &Command{Verb: "retry", More: true}},
+		{"with a text", "Well.\n\n/disinto Tell use `tabs`,  not\n\n\tspaces  \n", said("use `tabs`,  not\n\n\tspaces")},
+		{
+			"with a text below", "/disinto tell\n```\n/disinto cancel\n<!-- x -->\n```",
+			said("```\n/disinto cancel\n<!-- x -->\n```"),
+		},
+		{
+			"with a text, then a command", "/disinto tell tabs\n/disinto cancel",
+			&Command{Verb: "tell", More: true, Text: "tabs"},
+		},
+		{"without its text", "/disinto tell", said("")},
 		{"text", "Please retry.", nil},
 		{"empty", "", nil},
 		{"all in capitals", "/DISINTO cancel", nil},
@@ -54,7 +65,7 @@ func TestCommandIn(t *testing.T) {
 			if !ok {
 				return
 			}
-			if got.Verb != tt.want.Verb || got.More != tt.want.More || !slices.Equal(got.Args, tt.want.Args) {
+			if !got.Equal(*tt.want) {
 				t.Errorf("CommandIn(%q) = %+v, want %+v", tt.text, got, *tt.want)
 			}
 		})
@@ -65,6 +76,11 @@ func TestCommandIsBounded(t *testing.T) {
 	c, ok := CommandIn("/disinto assign " + strings.Repeat("x ", 100_000))
 	if !ok || len(c.Args) != maxCommandWords-1 {
 		t.Errorf("CommandIn returned %d arguments, ok %v; want %d, true", len(c.Args), ok, maxCommandWords-1)
+	}
+
+	c, _ = CommandIn("/disinto tell " + strings.Repeat("é", MaxText))
+	if len(c.Text) > MaxText+4 || len(c.Text) <= MaxText {
+		t.Errorf("CommandIn returned a text of %d bytes", len(c.Text))
 	}
 }
 

@@ -36,7 +36,7 @@ type written struct {
 // sumOf has a fixed size, because a stranger's words may be a megabyte long.
 func sumOf(said *forge.CommandComment) [sha256.Size]byte {
 	c := said.Command
-	return sha256.Sum256(fmt.Appendf(nil, "%q %q %q %t", said.Author, c.Verb, c.Args, c.More))
+	return sha256.Sum256(fmt.Appendf(nil, "%q %q %q %t %q", said.Author, c.Verb, c.Args, c.More, c.Text))
 }
 
 // add remembers a comment of a web hook. The first hook of a comment counts.

@@ -25,9 +25,12 @@ func scanCommands(w *world) {
 	w.Say(w.human, ref, "/disinto cancel")
 	w.Say(w.dev, ref, "/disinto cancel")
 	w.Say(w.boss, ref, "/disinto cancel")
+	w.Say(w.human, ref, "/disinto tell use tabs")
+	w.Say(w.dev, ref, "/disinto tell use tabs")
 	w.Say(w.review, ref, "Please cancel this.")
 	w.Say(w.review, ref, "> /disinto cancel")
 	w.Say(w.review, other, "/disinto why")
+	w.Say(w.review, other, "/disinto tell use\n\n    tabs\n")
 	w.Say(w.review, ref, "Once more.\n\n/disinto assign dev-kimi")
 	facts := w.scan(here)
 	var got []string
@@ -36,7 +39,9 @@ func scanCommands(w *world) {
 		same(w, "the command has an ID", s.ID > 0, true)
 		same(w, "commands in order", i == 0 || facts.Commands[i-1].Compare(&facts.Commands[i]) < 0, true)
 	}
-	equal(w, "commands", got, []string{"false true {why [] false}", "true true {assign [dev-kimi] false}"})
+	equal(w, "commands", got, []string{
+		"false true {why [] false }", "false true {tell [] false use\n\n    tabs}", "true true {assign [dev-kimi] false }",
+	})
 	r, _ := facts.Repo(w.repo)
 	same(w, "CommentsAsOf is zero", r.CommentsAsOf.IsZero(), false)
 	for login, want := range map[string]bool{w.review: true, w.dev: true, w.human: false, "no-such-account": false} {
