@@ -443,6 +443,7 @@ type Outcome struct {
 	Steps     []Step      // the commands that ran beside the agent, in order
 	Verified  *Verified   // nil if the work was not verified
 	Resumed   *Resumption // nil if the session continued no conversation, or the program does not report it
+	Heard     int         // how many messages of its inbox the agent has heard
 	// Claimed says that the program left a result. Without a result the exit status shows how the program ended but not
 	// what it achieved, and the supervisor must query the forge.
 	Claimed  bool

@@ -293,6 +293,7 @@ func (e *Env) contract(vars map[string]string) {
 		"DISINTO_BASE_URL":  cmp.Or(e.Agent.BaseURL, e.BaseURL),
 		"DISINTO_WORKSPACE": e.Workspace,
 		"DISINTO_RESULT":    e.ResultPath,
+		InboxVar:            InboxPath(e.ResultPath),
 		"DISINTO_READERS":   readersOf(e.ReadAll),
 
 		"FORGE_URL":   e.ForgeURL,

@@ -50,6 +50,7 @@ func TestEnvironContract(t *testing.T) {
 		"DISINTO_BASE_URL=http://localhost:8080/v1",
 		"DISINTO_CAUSE=plan",
 		"DISINTO_COMMENTS=7,12",
+		"DISINTO_INBOX=/var/lib/disinto/runs/f00d-17.inbox",
 		"DISINTO_KIND=issue",
 		"DISINTO_MAX_UNSEEN=4096",
 		"DISINTO_MODEL=qwen3.5",

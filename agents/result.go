@@ -34,14 +34,14 @@ type resultDocument struct {
 	Resumed  *Resumption `json:"resumed,omitempty"`
 	Steps    []Step      `json:"steps,omitempty"`
 	Verified *Verified   `json:"verified,omitempty"`
-	Doing    Doing       `json:"doing,omitzero"` // of an unfinished result
+	Doing    Doing       `json:"doing,omitzero"` // without a phase in a finished result
 }
 
 // FormatResult returns the text of a result with the fields of o that a program can know.
 func FormatResult(o *Outcome) ([]byte, error) {
 	d := resultDocument{
 		Outcome: o.Result, Reason: o.Reason, Words: o.Words, SessionID: o.SessionID, Usage: &o.Usage, Resumed: o.Resumed,
-		Steps: o.Steps, Verified: o.Verified,
+		Steps: o.Steps, Verified: o.Verified, Doing: Doing{Heard: o.Heard},
 	}
 	if !o.RetryAt.IsZero() {
 		d.RetryAt = o.RetryAt.UTC().Format(time.RFC3339)
@@ -65,14 +65,15 @@ func FormatProgress(u Usage, d Doing) ([]byte, error) {
 // the outcome.
 var ErrUnfinished = errors.New("result has a usage and no outcome")
 
-// ParseProgress decodes the usage of a result, finished or not, and the phase of an unfinished one.
+// ParseProgress decodes the usage of a result, finished or not, what it says of the inbox, and the phase of an
+// unfinished one.
 func ParseProgress(text []byte) (u Usage, doing Doing, err error) {
 	var d resultDocument
 	if err := d.read(text); err != nil {
 		return u, doing, err
 	}
-	if d.Outcome == "" {
-		doing = d.Doing.Known()
+	if doing = d.Doing.Known(); d.Outcome != "" {
+		doing = Doing{Heard: doing.Heard}
 	}
 	if d.Usage == nil {
 		return u, doing, nil
@@ -130,6 +131,7 @@ func ParseResult(text []byte) (Outcome, error) {
 	if d.Resumed != nil {
 		o.Resumed = d.Resumed.Bounded()
 	}
+	o.Heard = d.Doing.Known().Heard
 	o.Steps, o.Verified = BoundedSteps(d.Steps), d.Verified.Bounded()
 	if o.Result == Question || o.Result == Planned {
 		o.Words, o.Reason = ManyLines(d.Words), cmp.Or(o.Reason, oneLine(d.Words))

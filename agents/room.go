@@ -86,16 +86,19 @@ func (p Phase) Verb() string {
 	return "setting up"
 }
 
-// Doing is the phase in which a session is. The zero value means that its agent works.
+// Doing is the phase in which a session is, and how many messages of its inbox its agent has heard. Without a phase its
+// agent works.
 type Doing struct {
 	Phase Phase     `json:"phase,omitempty"`
 	Since time.Time `json:"since,omitzero"`
+	Heard int       `json:"heard,omitempty"`
 }
 
-// Known returns the phase that a program reports, and the zero value for one that does not exist.
+// Known returns what a program reports, without a phase that does not exist, and with a plausible number.
 func (d Doing) Known() Doing {
+	d.Heard = min(max(d.Heard, 0), MostMessages)
 	if d.Phase != PhaseSetup && d.Phase != PhaseVerify {
-		return Doing{}
+		return Doing{Heard: d.Heard}
 	}
 	return d
 }

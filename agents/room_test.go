@@ -67,9 +67,10 @@ func TestBoundedSteps(t *testing.T) {
 	}
 }
 
-// The phase is part of an unfinished result only, and one that does not exist is none.
+// The phase is part of an unfinished result only, and one that does not exist is none. The number of heard messages is
+// part of every result, and at most that of a session's.
 func TestProgress(t *testing.T) {
-	doing := Doing{PhaseSetup, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	doing := Doing{PhaseSetup, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), 3}
 	text, err := FormatProgress(Usage{OutputTokens: 3}, doing)
 	if err != nil {
 		t.Fatal(err)
@@ -83,5 +84,16 @@ func TestProgress(t *testing.T) {
 		if _, got, err := ParseProgress([]byte(text)); err != nil || got != (Doing{}) {
 			t.Errorf("%s: got %+v, %v, want no phase", text, got, err)
 		}
+	}
+	text, err = FormatResult(&Outcome{Result: Done, Heard: 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := ParseResult(text)
+	if _, got, err := ParseProgress(text); o.Heard != MostMessages || got != (Doing{Heard: MostMessages}) || err != nil {
+		t.Errorf("got %d, %+v, %v, want %d messages", o.Heard, got, err, MostMessages)
+	}
+	if err != nil {
+		t.Error(err)
 	}
 }

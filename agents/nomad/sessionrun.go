@@ -238,6 +238,7 @@ func (p *SessionRun) unpackFolder(f *Folder, command []string) ([]string, error)
 func (p *SessionRun) environ(job *agents.Job) []string {
 	own := []string{
 		"DISINTO_RUN_ID=" + job.RunID, "DISINTO_WORKSPACE=" + job.Dir, "DISINTO_RESULT=" + job.ResultPath,
+		agents.InboxVar + "=" + agents.InboxPath(job.ResultPath),
 		"HOME=" + job.Home, "PWD=" + job.Dir,
 	}
 	if path := p.getenv("PATH"); path != "" {

@@ -29,7 +29,9 @@ func (r *run) changed(secrets []string) agents.Sighting {
 		return agents.NotSeen("no sandbox limited where it may write")
 	}
 	s := search{since: r.begun.Add(-clockStep), until: r.state.At, left: mostChecked}
-	for _, path := range []string{r.job.Dir, r.job.Tmp, r.job.LogPath, r.job.ResultPath} {
+	for _, path := range []string{
+		r.job.Dir, r.job.Tmp, r.job.LogPath, r.job.ResultPath, agents.InboxPath(r.job.ResultPath),
+	} {
 		if real, err := filepath.EvalSymlinks(path); path != "" && err == nil {
 			s.without = append(s.without, real)
 		}

@@ -51,7 +51,7 @@ func (r *run) conclude(how ending, secrets []string) agents.Outcome {
 			o.Reason += fmt.Sprintf(" (the disk is full: %s free)", agents.Size(free))
 		}
 	}
-	o.Usage, o.Digest = said.Usage.Max(r.meter.used), digest
+	o.Usage, o.Digest, o.Heard = said.Usage.Max(r.meter.used), digest, max(said.Heard, r.meter.doing.Heard)
 	if o.Result == agents.Failed && (!found || err != nil) && full(r.job.ResultPath) {
 		o.Result, o.Reason = agents.NoRoom, "no room on the disk for its result; "+o.Reason
 	}

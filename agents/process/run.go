@@ -49,6 +49,8 @@ type run struct {
 	idle    idle
 	meter   meter
 
+	inbox inbox
+
 	earlier  *observationsState // of the last supervisor
 	observed *observations      // written before pid
 }
