@@ -56,6 +56,8 @@ type Receipt struct {
 	Steps    []agents.Step    `json:"steps,omitempty"`    // the commands that ran beside the agent
 	Verified *agents.Verified `json:"verified,omitempty"` // absent if the work was not verified
 
+	Told []agents.Message `json:"told,omitempty"` // by people while it ran
+
 	Usage      *agents.Usage   `json:"usage"`
 	CPUSeconds *float64        `json:"cpu_seconds"`
 	PeakMemory *int64          `json:"peak_memory_bytes"` // of the largest process

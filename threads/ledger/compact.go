@@ -19,7 +19,8 @@ func (s *State) Compact(now time.Time) []Record { return slices.Collect(s.Compac
 func (s *State) Compaction(now time.Time) iter.Seq[Record] {
 	return func(yield func(Record) bool) {
 		for _, part := range []iter.Seq[Record]{
-			s.compactOpen(now), s.compactItems(now), s.compactTolls(now), s.compactMaps(now), slices.Values(s.compactHeard(now)),
+			s.compactOpen(now), s.compactItems(now), s.compactTolls(now), s.compactMaps(now),
+			slices.Values(s.compactTells(now)), slices.Values(s.compactHeard(now)),
 			s.compactTimeline(now), s.compactReceipts(now), slices.Values(s.compactServices(now)), s.compactRecent(now),
 		} {
 			for r := range part {

@@ -83,6 +83,7 @@ func (r *Start) apply(s *State, at time.Time) {
 	}
 	Entry(s.Repos, r.Item.Ref.Repo).Turn(r.Item.Kind, at)
 	s.Open[r.Run] = opened
+	s.takeTells(r)
 	it := s.item(r.Item.Of())
 	it.PassedOver = 0
 	it.Rest(time.Time{}, "")

@@ -42,6 +42,7 @@ type State struct {
 	Past   []Past              // every session that ran, oldest first, at most PastLimit
 
 	Heard map[int64]Taken // commands that were taken, by comment; at most maxHeard
+	Tells []SaidTell      // messages to sessions that are open, or that are still to come, oldest first
 
 	Receipt audit.Head         // the newest receipt of a session
 	Pruned  audit.Pruned       // the receipts that were removed

@@ -164,6 +164,10 @@ func everything() []Record {
 		{At: noon, Heard: &Heard{Ref: Ref{"o/r", 7}, Comment: 5, Answer: "waits"}},
 		{At: noon, Heard: &Heard{Ref: Ref{"o/r", 8}, Comment: 6, By: "johba", Verb: "retry"}},
 		{At: noon, Heard: &Heard{Ref: Ref{"o/r", 8}, Comment: 6, Done: true}},
+		{At: noon, Tell: &Tell{
+			ID: 5, Ref: Ref{"o/r", 7}, Chain: Ref{"o/r", 11}, By: "johba", Text: "use tabs", Run: "r", Agent: "dev-qwen",
+			Heard: noon.Add(time.Minute), Inbox: true,
+		}},
 		{At: noon, Steal: &Steal{Ref: Ref{"o/r", 51}, Run: "t", From: "dev-qwen", To: "dev-opus"}},
 		{At: noon, Listen: &Listen{Ref: Ref{Repo: "o/r"}, Since: noon}},
 		{At: noon, Heard: &Heard{Ref: Ref{"o/r", 7}, Comment: 5, By: "johba", Verb: "why"}},
@@ -277,7 +281,8 @@ func TestCompactionForgetsNothing(t *testing.T) {
 		}
 	}
 	if min(len(h.Open), len(h.Steals), len(h.Recent), len(h.Past), len(h.Slots), len(h.Paused), len(h.Merges), len(h.Free),
-		len(h.Parks), len(h.Services), len(h.Listens), len(h.Heard), len(h.Owed), int(h.Receipt.N), int(h.Pruned.Lost)) == 0 {
+		len(h.Parks), len(h.Services), len(h.Listens), len(h.Heard), len(h.Tells), len(h.Owed),
+		int(h.Receipt.N), int(h.Pruned.Lost)) == 0 {
 		t.Errorf("the test leaves a part of the state empty: %+v", h)
 	}
 	var text bytes.Buffer

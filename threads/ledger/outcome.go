@@ -200,6 +200,7 @@ func (r *End) apply(s *State, at time.Time) {
 	e.setUp()
 	e.tally()
 	s.appendRecent(e)
+	s.leaveTells(r.Run)
 	parked := e.thread.ParkedUntil
 	i := slices.IndexFunc(outcomes, func(row outcome) bool { return row.fits(e) })
 	if row := outcomes[i]; row.then != nil {

@@ -91,6 +91,7 @@ type Past struct {
 	Cold     string             `json:"cold,omitempty"`     // why a cache had little of it; at most pastWords
 	Steps    []agents.Step      `json:"steps,omitempty"`    // the last beside its agent; at most pastSteps
 	Verified *agents.Verified   `json:"verified,omitempty"` // nil if the work was not verified
+	Heard    int                `json:"heard,omitempty"`    // messages of people that it heard while it ran
 	Receipt  string             `json:"receipt,omitempty"`  // the SHA-256 of its receipt; empty without one
 }
 
@@ -123,6 +124,7 @@ func (s *State) appendRecent(e *ended) {
 			Reason: shortened(cmp.Or(e.Reason, e.LastLine)), Verdict: e.Verdict, Usage: credible(e.Usage),
 			Model: e.Model, Resumed: plausible(e.Resumed), Cold: shortened(e.Cold), Steps: last(e.Steps),
 			Verified: e.Verified,
+			Heard:    s.heardBy(e.Start.Run),
 			Receipt:  hash,
 		})
 		r.Log = LogPath(e.Agent, e.Start.Run)

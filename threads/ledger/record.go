@@ -32,6 +32,7 @@ type Record struct {
 	Free     *Free     `json:"free,omitempty"`
 	Listen   *Listen   `json:"listen,omitempty"`
 	Heard    *Heard    `json:"heard,omitempty"`
+	Tell     *Tell     `json:"tell,omitempty"`
 	Used     *Used     `json:"used,omitempty"`
 	Sent     *Sent     `json:"sent,omitempty"`
 	Placed   *Placed   `json:"placed,omitempty"`
