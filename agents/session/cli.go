@@ -39,12 +39,14 @@ func (r *run) runPrompt(ctx context.Context, prompt string) (*report, error) {
 	return said, unlessDone(out)
 }
 
-// followUp sends one more message in this session's conversation.
+// followUp sends one more message in this session's conversation, and with it those of people that wait.
 func (r *run) followUp(ctx context.Context, words string) (*report, error) {
 	if r.conversation == "" && r.own() == nil {
 		return &report{}, nil
 	}
-	r.logf("nudged: %s", firstWords(words))
+	if words != "" {
+		r.logf("nudged: %s", firstWords(words))
+	}
 	c := r.newCall(ctx)
 	c.Session, c.Resume = r.conversation, true // a program of the operator's gets the whole prompt again
 	said, out := r.runCLI(ctx, c, words)
@@ -89,8 +91,8 @@ type killedError interface {
 	Killed() bool
 }
 
-// runCLI runs the CLI once and processes its events as they arrive.
-func (r *run) runCLI(ctx context.Context, c *call, prompt string) (*report, agents.Outcome) {
+// runOnce runs the CLI once and processes its events as they arrive.
+func (r *run) runOnce(ctx context.Context, c *call, prompt string) (*report, agents.Outcome) {
 	said, complaint := &report{}, &tail{limit: 4 << 10}
 	if words := r.Left.Reached(r.usage.Tokens(), r.usage.CostUSD); words != "" {
 		said.fail(failure{What: spent, Words: "it has used " + words})
@@ -103,6 +105,7 @@ func (r *run) runCLI(ctx context.Context, c *call, prompt string) (*report, agen
 	r.logf("starting %s%s", r.CLI, resumed)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	prompt = r.withTold(prompt, c.Resume)
 	out := r.eventWriter(ctx, c, said, before, cancel)
 	own, left := r.own(), (*agents.Outcome)(nil)
 	if own != nil {
@@ -142,6 +145,9 @@ func (r *run) runCLI(ctx context.Context, c *call, prompt string) (*report, agen
 	if left != nil {
 		return said, *left
 	}
+	if errors.Is(context.Cause(ctx), errTold) && !said.Ended {
+		return said, agents.Outcome{Result: agents.Done}
+	}
 	return said, outcome(r.CLI, said, r.heard, err, string(complaint.text), r.Now())
 }
 
@@ -170,20 +176,30 @@ func (r *run) eventWriter(
 ) *lines {
 	m := &runMeter{run: r, said: said, before: before}
 	quiet := r.listen(ctx, cancel, c.probe())
+	tell := time.AfterFunc(time.Hour, func() { cancel(errTold) })
+	tell.Stop()
 	end := func() {
+		tell.Stop()
 		quiet.timer.Stop()
 		m.readDiary() // a CLI that died has written its last usage there
 	}
 	return &lines{stop: end, each: func(line []byte) {
+		if errors.Is(context.Cause(ctx), errTold) { // what it says while it is being ended
+			return
+		}
 		said.add(r.cli, line, r.Now())
 		m.measure()
 		quiet.event(said)
 		if said.Note != "" {
 			r.logf("%s", said.Note)
 		}
+		if said.Answered {
+			r.hear()
+		}
 		if said.Hopeless || said.final() {
 			cancel(nil)
 		}
+		r.interrupt(tell, said)
 	}}
 }
 

@@ -171,6 +171,7 @@ func (r *report) codexItem(e *codexEvent) {
 	case "agent_message":
 		r.Words, r.Note = e.Item.Text, firstWords(e.Item.Text)
 	case "file_change":
+		r.finished = true
 		for _, c := range e.Item.Changes {
 			r.Note = "change: " + firstWords(c.Path)
 			r.changed = append(r.changed, c.Path)

@@ -36,6 +36,7 @@ type report struct {
 	writing   string        // id of the answer that the model writes
 	answers   []modelAnswer // the last answers of the model
 	calling   bool          // the last event was about a tool, so the model will answer again
+	finished  bool          // the last event has the result of a tool
 	now       time.Time     // time of the event
 	changed   []string      // files that the event reports as written, without their content
 }
@@ -69,7 +70,7 @@ func (r *report) call(id, tool string, input []byte) {
 
 // result records the result of a tool.
 func (r *report) result(id string, result []byte) {
-	r.calling = true
+	r.calling, r.finished = true, true
 	r.repeats.end(id, result, r.now)
 }
 
@@ -128,7 +129,7 @@ func unwrapped(words string) string {
 
 // add processes one line of a CLI's stdout.
 func (r *report) add(a adapter, line []byte, now time.Time) {
-	r.Note, r.calling, r.now, r.changed = "", false, now, nil
+	r.Note, r.calling, r.finished, r.now, r.changed = "", false, false, now, nil
 	if !a.read(line, r) {
 		r.Unread++
 		r.Said = string(line)

@@ -28,7 +28,7 @@ func (m *runMeter) measure() {
 	u := m.usage.Add(m.cost(m.said, m.before))
 	if u != m.told {
 		m.told = u
-		if text, err := agents.FormatProgress(u, agents.Doing{}); err == nil {
+		if text, err := agents.FormatProgress(u, agents.Doing{Heard: m.run.told.heard}); err == nil {
 			_ = writeFile(m.ResultPath, text)
 		}
 	}

@@ -236,8 +236,9 @@ func (c *commandLog) end() {
 	}
 }
 
-// show writes the phase into the result file, where the supervisor reads it.
+// show writes the phase into the result file, where the supervisor reads it, and what it has heard.
 func (r *run) show(d agents.Doing) {
+	d.Heard = r.told.heard
 	if text, err := agents.FormatProgress(r.usage, d); err == nil {
 		_ = writeFile(r.ResultPath, text)
 	}

@@ -60,6 +60,7 @@ func (p *Program) Do(ctx context.Context) error {
 // newRun returns a session's access to its repository and the forge.
 func (p *Program) newRun(w work) *run {
 	r := &run{work: w, tree: newTree(p.Run, w, p.Environ)}
+	r.told.path = agents.Getenv(p.Environ, agents.InboxVar)
 	r.post = outgoing{Desk: p.Desk, repo: w.Repo}
 	for _, s := range r.tree.secrets {
 		r.post.secrets = append(r.post.secrets, s.Value.Reveal())
@@ -120,6 +121,7 @@ type run struct {
 	steps        []agents.Step
 	into         string // the branch into which the work is merged
 	verifying    verifying
+	told         told
 }
 
 func (r *run) do(ctx context.Context) agents.Outcome {
@@ -172,6 +174,7 @@ func (r *run) do(ctx context.Context) agents.Outcome {
 	}
 	r.state.save(r.statePath())
 	out.Usage, out.Resumed = r.usage, r.resumed
+	out.Heard = r.told.heard
 	out.Steps, out.Verified = agents.BoundedSteps(r.steps), r.verifying.result.Bounded()
 	return out
 }
