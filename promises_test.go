@@ -219,6 +219,15 @@ var promises = []struct{ sentence, tests, gap string }{
 		"supervisor/simtest.TestCommandOnce threads/ledger.TestCommandWorlds", "",
 	},
 	{
+		"Its text reaches no program, except that of [`tell`]",
+		"supervisor/simtest.TestTold TestCommandsInComments cmd/disinto.TestAgentTold TestToldThroughKill", "",
+	},
+	{
+		"a session gets at most five texts of 4 kB.",
+		"threads/ledger.TestTells supervisor/simtest.TestTold TestNotTold", "",
+	},
+	{"A reviewer is told nothing.", "supervisor/simtest.TestReviewIsNotTold cmd/disinto.TestAgentTold", ""},
+	{
 		"keeps 200 commands, and carries out ten of a person in a minute.",
 		"supervisor/simtest.TestCommandsAreBounded threads/ledger.TestCommandsPerMinute TestHeardIsBounded " +
 			"forge/forgejo.TestCommentsAreBounded", "",

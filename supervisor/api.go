@@ -41,6 +41,7 @@ func (s *Supervisor) routes() []control.Route {
 		control.Post("/v1/retry", command(&s.core, s.commands.shown(s.commands.retry))),
 		control.Post("/v1/release", command(&s.core, s.commands.shown(s.commands.release))),
 		control.Post("/v1/approve", command(&s.core, s.commands.shown(s.commands.approve))),
+		control.Post("/v1/tell", command(&s.core, s.commands.tell)),
 		control.Post("/v1/pause", command(&s.core, s.pausing.pause)),
 		control.Post("/v1/resume", command(&s.core, s.pausing.resume)),
 		control.Post("/v1/adopt-state", command(&s.core, s.adoptState)),

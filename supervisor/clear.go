@@ -175,7 +175,7 @@ func (k *cleaner) leftovers(
 		if e.IsDir || e.Bytes > agents.MaxResult || e.At.After(now) { // the agent owns this folder and can put anything there
 			l.due = now
 		}
-		if !k.state.runs(strings.TrimSuffix(e.Name, ".json")) {
+		if !k.state.runs(strings.TrimSuffix(e.Name, path.Ext(e.Name))) {
 			list = append(list, l)
 		}
 	}

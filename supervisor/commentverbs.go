@@ -24,18 +24,20 @@ type verb struct {
 
 // verbs has the commands in comments, each the same as in the control API. To add one, write its row.
 var verbs = map[string]verb{
-	"retry":   {lifts: true, do: onItem((*commands).retry)},
-	"cancel":  {do: onItem((*commands).cancel)},
-	"release": {do: onItem((*commands).release)},
-	"why":     {do: (*conversation).why},
-	"start":   {do: (*conversation).sling},
-	"sling":   {do: (*conversation).sling}, // the same
-	"assign":  {args: 1, most: 1, do: (*conversation).assign},
-	"pause":   {most: 1, do: (*conversation).pause},
+	"retry":    {lifts: true, do: onItem((*commands).retry)},
+	"cancel":   {do: onItem((*commands).cancel)},
+	"release":  {do: onItem((*commands).release)},
+	"why":      {do: (*conversation).why},
+	"start":    {do: (*conversation).sling},
+	"sling":    {do: (*conversation).sling}, // the same
+	"assign":   {args: 1, most: 1, do: (*conversation).assign},
+	forge.Tell: {do: (*conversation).tell},
+	"pause":    {most: 1, do: (*conversation).pause},
 }
 
 // verbHelp answers an unknown command.
-const verbHelp = "use /disinto retry, cancel, release, why, start, assign AGENT, or pause [THREAD|AGENT|REPO]"
+const verbHelp = "use /disinto retry, cancel, release, why, start, assign AGENT, pause [THREAD|AGENT|REPO], " +
+	"or tell TEXT"
 
 // execute carries out a command and returns the answer, which has at most a few lines.
 func (cv *conversation) execute(ctx context.Context, said forge.CommandComment) (answer string) {

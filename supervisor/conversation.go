@@ -56,7 +56,9 @@ func (cv *conversation) carryOutComments(ctx context.Context) {
 			return
 		case <-cv.scanner.scanned:
 		case <-cv.again(time.Now()):
+		case <-cv.commands.sessions.heard:
 		}
+		cv.inCommand(ctx, cv.commands.sessions.recordHeard)
 		for _, h := range cv.state.unanswered() {
 			cv.inCommand(ctx, func() { cv.reply(h) })
 		}
@@ -118,7 +120,9 @@ func (cv *conversation) carryOut(ctx context.Context, said forge.CommandComment)
 	if cv.state.append(ledger.Record{At: time.Now(), Heard: &heard}) != nil {
 		return // unjournalled, the command would be carried out again after a restart
 	}
-	heard.Answer = cutText(cv.execute(ctx, said), maxAnswer)
+	if heard.Answer = cutText(cv.execute(ctx, said), maxAnswer); heard.Answer == "" {
+		return // see ledger.Tell
+	}
 	cv.log.Info(fmt.Sprintf("[%s] %s by %s: %s", wordsOf(cv.state.config(), said.Ref, ""), spoken(heard.Verb), said.Author,
 		strings.ReplaceAll(heard.Answer, "\n", "; ")))
 	cv.state.record(ledger.Record{At: time.Now(), Heard: &heard})
@@ -212,7 +216,11 @@ func (cv *conversation) reply(h ledger.Heard) {
 	words := comment{
 		fmt.Sprintf("command-%d", h.Comment), fence(spoken(h.Verb) + ", by " + h.By + "\n" + h.Answer),
 	}
-	err := cv.comment(forge.Ref(h.Ref), words)
+	write := cv.comment
+	if h.Verb == forge.Tell { // its answer changes
+		write = cv.keepComment
+	}
+	err := write(forge.Ref(h.Ref), words)
 	if err != nil && !isPermanent(err) {
 		return
 	}

@@ -76,6 +76,7 @@ func (h *history) life(verb string, item forge.Ref) (*control.ItemDocument, erro
 	h.sessions.addActivity(running)
 	for _, x := range running {
 		if of(forge.Ref{Repo: x.Repo, Number: x.Number}) {
+			x.Told = h.state.toldTo(x.RunID)
 			d.Running = append(d.Running, x)
 		}
 	}

@@ -42,6 +42,8 @@ func (x *session) believed(out agents.Outcome) agents.Outcome {
 
 // doing records the phase of a session, for the status.
 func (rn *sessionRunner) doing(x *session, now agents.Doing) {
+	rn.hears(x, now.Heard)
+	now.Heard = 0
 	rn.state.doing(x, now)
 	rn.touchStatus()
 }

@@ -46,6 +46,8 @@ type sessionRunner struct {
 	meters     Meters
 	unsure     bool // the journal may have lost sessions; set before the loops start
 
+	heard chan struct{} // a session has heard a message, or one has been told; has room for one
+
 	// What the environment and the sandbox of a session are made of: see the fields of Supervisor.
 	stateDir    string
 	environ     []string
@@ -85,6 +87,8 @@ func (rn *sessionRunner) conclude(x *session, out agents.Outcome, ran bool) {
 	}
 	x.write = rn.state.beginWrite(x.Item.Ref)
 	rn.state.recordUsage(x, out.Usage)
+	rn.hears(x, out.Heard)
+	rn.recordHeard()
 	x.remains = &remains{Outcome: out, ran: ran}
 	rn.inference.save(x, out, ran)
 	out, stop := rn.state.atLimit(x, rn.usable(x, x.believed(out)))
@@ -176,6 +180,7 @@ func (rn *sessionRunner) execute(x *session) (out agents.Outcome, ran bool) {
 
 // started records and reports that the session's program runs.
 func (rn *sessionRunner) started(x *session, begun agents.Started) {
+	defer rn.deliver(x)
 	defer close(x.atWork)
 	rn.state.began(x, begun)
 	rn.placed(x, begun)

@@ -20,8 +20,9 @@ const slingTries = 3
 // commands carries out the commands of people on one issue or pull request.
 type commands struct {
 	*core
-	clerk   *clerk
-	planner *planner
+	clerk    *clerk
+	planner  *planner
+	sessions *sessionRunner
 }
 
 // sling makes the scheduler decide on one issue at once, as a tick would, and reports the result. The only change to

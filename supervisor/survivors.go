@@ -123,6 +123,7 @@ func (rn *sessionRunner) resume(x *session) {
 		ran = true
 		if here {
 			rn.state.began(x, begun)
+			rn.deliver(x) // the last supervisor may have been killed before it did
 		} else {
 			rn.placed(x, begun)
 		}

@@ -50,10 +50,11 @@ type session struct {
 	place   string // where the program runs; empty on this machine
 	sandbox string // describes the sandbox; empty without one
 	now     agents.Doing
-	sent    bool // its executor has the session, or may have it
-	served  bool // the program may use the thread's inference server
-	shares  bool // another session has used the same server meanwhile
-	placed  bool // the conversation is being restored into slot, or was
+	heard   []time.Time // when it heard each of its messages
+	sent    bool        // its executor has the session, or may have it
+	served  bool        // the program may use the thread's inference server
+	shares  bool        // another session has used the same server meanwhile
+	placed  bool        // the conversation is being restored into slot, or was
 	slot    int
 	holds   *agents.ServerSlot // had the conversation just before the session or its server was ended; nil: unknown
 	first   agents.Usage       // usage of the first answer

@@ -38,6 +38,7 @@ func (s *Supervisor) init() {
 			core: &s.core, clerk: &s.clerk, inference: &s.inference, receipting: &s.receipting, local: s.Executor,
 			elsewhere: s.Elsewhere, meters: s.Meters, stateDir: s.StateDir, environ: s.Environ,
 			hide: s.Hide, collector: s.Collector, forgeAPI: s.ForgeAPI, traceParent: s.TraceParent,
+			heard: make(chan struct{}, 1),
 		}
 		s.cleaner = cleaner{
 			core: &s.core, inference: &s.inference, receipting: &s.receipting, sessions: &s.sessions, executor: s.Executor,
@@ -48,7 +49,7 @@ func (s *Supervisor) init() {
 			core: &s.core, scanner: &s.scanner, sessions: &s.sessions, clerk: &s.clerk, pausing: &s.pausing,
 			elsewhere: s.Elsewhere,
 		}
-		s.commands = commands{core: &s.core, clerk: &s.clerk, planner: &s.planner}
+		s.commands = commands{core: &s.core, clerk: &s.clerk, planner: &s.planner, sessions: &s.sessions}
 		s.history = history{
 			core: &s.core, scanner: &s.scanner, sessions: &s.sessions, stateDir: s.StateDir, simulate: s.Foresee,
 		}

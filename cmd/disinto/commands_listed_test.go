@@ -73,6 +73,7 @@ var notForModels = map[string]string{
 	"report":          "money is the operator's affair",
 	"release":         "only a person knows that another host is gone",
 	"approve":         "it is the approval of a person",
+	"tell":            "its words count as a person's",
 	"pause":           "it stops the factory, not a piece of work",
 	"resume":          "it ends what a person decided",
 	"adopt-state":     "only a person knows which of two supervisors goes on",

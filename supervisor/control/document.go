@@ -280,7 +280,9 @@ type SessionDocument struct {
 	Usage        agents.Usage `json:"usage"`
 	Doing        agents.Doing `json:"doing,omitzero"`    // left out while its agent works
 	Sandbox      string       `json:"sandbox,omitempty"` // what it restricts; empty without a sandbox
-	Place        string       `json:"place,omitempty"`   // node and allocation; empty on this machine
+	// Told is what people told it while it ran; only show has it.
+	Told  []agents.Message `json:"told,omitempty"`
+	Place string           `json:"place,omitempty"` // node and allocation; empty on this machine
 }
 
 // QueueDocument is one waiting item, and why it waits.

@@ -11,6 +11,13 @@ type ItemRequest struct {
 // AdoptRequest asks for a new identity.
 type AdoptRequest struct{}
 
+// TellRequest is a text for the session that writes for an issue or pull request: see agents.Message.
+type TellRequest struct {
+	Ref  string `json:"ref"`
+	Text string `json:"text"`
+	By   string `json:"by,omitempty"`
+}
+
 // PauseRequest names what to pause or resume.
 type PauseRequest struct {
 	// Name is a thread, an agent or a repository; empty means everything.

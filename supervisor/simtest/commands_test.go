@@ -124,7 +124,7 @@ func TestCommandsInComments(t *testing.T) {
 	}
 }
 
-const verbHelp = "use /disinto retry, cancel, release, why, start, assign AGENT, or pause [THREAD|AGENT|REPO]"
+const verbHelp = "use /disinto retry, cancel, release, why, start, assign AGENT, pause [THREAD|AGENT|REPO], or tell"
 
 // Only a person who may write to all repositories can pause threads, agents or everything.
 func TestPauseInCommentWantsAllRepositories(t *testing.T) {

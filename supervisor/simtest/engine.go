@@ -44,6 +44,7 @@ type engaged struct {
 
 	mu    sync.Mutex // guards the fields below
 	spent func(agents.Usage)
+	doing func(agents.Doing)
 }
 
 var errEngineDown = errors.New("the engine does not answer")
@@ -127,7 +128,7 @@ func (e *Engine) register(job agents.Job) bool {
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	x := &engaged{job: job, cancel: cancel, begun: make(chan struct{}), done: make(chan struct{})}
-	job.Spent = x.reportUsage
+	job.Spent, job.Doing = x.reportUsage, x.reportDoing
 	e.sessions[job.RunID] = x
 	go e.live(ctx, x, job)
 	return true
@@ -153,6 +154,15 @@ func (x *engaged) reportUsage(u agents.Usage) {
 	}
 }
 
+func (x *engaged) reportDoing(now agents.Doing) {
+	x.mu.Lock()
+	doing := x.doing
+	x.mu.Unlock()
+	if doing != nil {
+		doing(now)
+	}
+}
+
 // find returns a session, or nil.
 func (e *Engine) find(run string) *engaged {
 	e.mu.Lock()
@@ -171,7 +181,7 @@ func (c *engineClient) attend(
 	ctx context.Context, x *engaged, job agents.Job, started func(agents.Started),
 ) (over bool) {
 	x.mu.Lock()
-	x.spent = job.Spent
+	x.spent, x.doing = job.Spent, job.Doing
 	x.mu.Unlock()
 	begun := x.begun
 	begin := func() {

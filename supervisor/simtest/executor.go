@@ -41,7 +41,11 @@ type Executor struct {
 	// Sticky are the threads whose slots hold one session each.
 	Sticky []string
 
+	// Hears is how long a session takes to hear what it is told; 0 means that it hears nothing.
+	Hears time.Duration
+
 	mu         sync.Mutex // guards the fields below
+	inboxes    map[string][]agents.Message
 	runs       []*Run
 	violations []string
 }

@@ -157,7 +157,7 @@ func (w *World) Start(options ...func(*Life)) *Life {
 		Log:    hclog.New(&hclog.LoggerOptions{Output: &w.Log, Level: hclog.Debug, TimeFormat: "15:04:05"}),
 	}
 	if w.Shims != nil {
-		l.Executor = &engineClient{w.Shims, l.power}
+		l.Executor = &shimsClient{engineClient{w.Shims, l.power}}
 		l.Meters.Synced = func(time.Duration) { _ = l.power.use("synced", func() error { return nil }) }
 	}
 	if w.Engine != nil {

@@ -32,6 +32,11 @@ var commands = map[string]func(*Site, context.Context, url.Values) (string, erro
 			Title: form.Get("title"), Body: form.Get("body"), Repo: form.Get("repo"),
 		})
 	},
+	"tell": func(s *Site, ctx context.Context, form url.Values) (string, error) {
+		return s.report(ctx, "tell", control.TellRequest{
+			Ref: form.Get("ref"), Text: form.Get("text"), By: form.Get("by"),
+		})
+	},
 	"sling": func(s *Site, ctx context.Context, form url.Values) (string, error) {
 		return s.sling(ctx, control.SlingRequest{Ref: form.Get("ref")})
 	},

@@ -30,7 +30,7 @@ func (s *Site) issue(ctx context.Context, query url.Values) (*board, error) {
 		_ = s.API.Get(ctx, "/v1/why?"+url.Values{"ref": {ref}}.Encode(), &ex) // without it the rules are left out
 	}
 	b.Sections = []section{
-		reasonOf(&d, &ex, s.forgeURL()), sessions(&d), logs(&d, ref, query.Get("session")), itemEvents(&d),
+		reasonOf(&d, &ex, s.forgeURL()), tell(&d, ref), sessions(&d), logs(&d, ref, query.Get("session")), itemEvents(&d),
 		details(&d), dependencies("before", "Depends on", d.DependsOn), dependencies("after", "Waits for it", d.Blocks),
 	}
 	return b, nil
@@ -233,6 +233,25 @@ func sessions(d *control.ItemDocument) section {
 	}
 	if tokens > 0 || cost > 0 {
 		sec.Note = fmt.Sprintf("%s tokens and %s, as far as known", control.Tokens(tokens), usd(cost))
+	}
+	return sec
+}
+
+// tell shows what the session that writes was told, and a field that tells it more; nothing without such a session.
+func tell(d *control.ItemDocument, ref string) section {
+	sec := section{ID: "tell", Title: "Tell", Class: "feed panel", Place: left}
+	for i := range d.Running {
+		x := &d.Running[i]
+		if !x.Kind.Writes() {
+			continue
+		}
+		for k := range x.Told {
+			sec.Rows = append(sec.Rows, render("told", fmt.Sprintf("told-%d", k), &x.Told[k]))
+		}
+		field := button{Label: "Tell " + x.Agent, Command: forge.Tell, Field: "ref", Value: ref}
+		sec.Rows = append(sec.Rows, render("tell", "tell-"+x.RunID, field))
+		sec.Note = x.Agent + " hears it after its next finished tool call"
+		return sec
 	}
 	return sec
 }

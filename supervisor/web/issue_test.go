@@ -1,6 +1,7 @@
 package web
 
 import (
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -93,5 +94,35 @@ func TestApproveButton(t *testing.T) {
 		if offered != want {
 			t.Errorf("labels %q: got approve offered: %v, want %v", labels, offered, want)
 		}
+	}
+}
+
+// Who steers tells the session that writes something on the issue's page, which shows what it has heard.
+func TestTellField(t *testing.T) {
+	v := newVisit(t)
+	d := stuck()
+	v.api.set("/v1/show", d)
+	v.signIn()
+	if _, page := v.get("/issue?ref=7"); strings.Contains(page, "/do/tell") {
+		t.Errorf("a field without a session:\n%s", page)
+	}
+	d.Running = []control.SessionDocument{{RunID: "r", Agent: "dev-qwen", Kind: agents.KindIssue, Told: []agents.Message{
+		{At: noon, By: "ada", Text: hostile, Heard: noon}, {At: noon, Text: "use tabs"},
+	}}}
+	v.api.set("/v1/show", d)
+	_, page := v.get("/issue?ref=7")
+	for _, want := range []string{
+		"dev-qwen hears it after", "ada", "heard <time", "the operator", "not heard yet", "use tabs",
+		`formaction="/do/tell" name="ref" value="o/r#7"`, "Tell dev-qwen",
+	} {
+		if !strings.Contains(page, want) || strings.Contains(page, "<img") {
+			t.Errorf("the page does not have %q, or has markup:\n%s", want, page)
+		}
+	}
+	v.post("/do/tell", v.server.URL, url.Values{
+		"ref": {"o/r#7"}, "text": {"use\ntabs"}, "secret": {v.secret(page)}, "back": {"/issue?ref=7"},
+	})
+	if got := v.api.commands(); got != `/v1/tell {"ref":"o/r#7","text":"use\ntabs","by":"the holder of the token"}` {
+		t.Errorf("commands: %s", got)
 	}
 }

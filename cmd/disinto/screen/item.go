@@ -131,6 +131,7 @@ func (v View) sessions(p *page, d *control.ItemDocument) {
 	log, cold := "", ""
 	var steps []agents.Step
 	var verified *agents.Verified
+	var heard []agents.Message
 	for i := range d.Sessions {
 		s := &d.Sessions[i]
 		if len(s.Steps) > 0 {
@@ -151,6 +152,7 @@ func (v View) sessions(p *page, d *control.ItemDocument) {
 	}
 	for i := range d.Running {
 		s := &d.Running[i]
+		heard = append(heard, s.Told...)
 		rows = append(rows, v.columns(row(good, v.age(s.StartedAt)+" ago", s.Agent, v.work(s.Kind, s.Repo, s.Number),
 			place(s.Thread, s.Slot), v.duration(*s), "", control.HitOf(&s.Usage), elsewhere(s.Place)+string(s.State))))
 	}
@@ -166,6 +168,9 @@ func (v View) sessions(p *page, d *control.ItemDocument) {
 	if cold != "" {
 		p.line("the last session to resume a conversation found a cold cache: "+cold, held)
 	}
+	for i := range heard {
+		p.line(v.toldLine(&heard[i]), faint)
+	}
 	for i := range steps {
 		p.line(stepLine(&steps[i]), faint)
 	}
@@ -175,6 +180,16 @@ func (v View) sessions(p *page, d *control.ItemDocument) {
 	if log != "" {
 		p.line("newest log: "+log, faint)
 	}
+}
+
+// toldLine describes what a session was told: "told by johba 2m ago, heard 1m ago: use tabs".
+func (v View) toldLine(m *agents.Message) string {
+	heard := "not heard yet"
+	if !m.Heard.IsZero() {
+		heard = "heard " + v.age(m.Heard) + " ago"
+	}
+	return fmt.Sprintf("told by %s %s ago, %s: %s", Clean(m.Author()), v.age(m.At), heard,
+		v.cut(strings.TrimSpace(Clean(m.Text)), reviewWords))
 }
 
 // stepLine describes a command that ran beside an agent: "setup: npm ci, exit 1, 12.0 s".
@@ -241,6 +256,9 @@ func (v View) pastRow(s *control.PastDocument) []cell {
 	outcome := string(s.Outcome)
 	if more := cmp.Or(s.Reason, string(s.Verdict)); more != "" {
 		outcome += ": " + v.short(more)
+	}
+	if s.Heard > 0 {
+		outcome += "; heard " + control.Count(s.Heard, "message")
 	}
 	where := "-"
 	if s.Thread != "" {
