@@ -227,7 +227,8 @@ for agent in "dev-$kind" "review-$kind"; do
     compose exec -T -e FORGE_ADMIN_USER -e FORGE_ADMIN_PASSWORD disinto \
     disinto hire-an-agent "$agent" --model "$model" --thread "$thread"
 done
-compose exec -T disinto disinto check || die "see what is wrong above; then run this again"
+wrong=
+compose exec -T disinto disinto check || wrong=1
 
 cat <<SAY
 
@@ -236,6 +237,13 @@ Now file an issue with the label backlog: $root$me/hello/issues/new
 and watch the agents work on it:
 
   $engine compose -f docker/compose.yaml exec disinto disinto status --watch
+SAY
+[ -z "$wrong" ] || cat <<SAY
+
+The check found what is listed above, which agents need to work: correct it in docker/.env or docker/etc/factory.toml,
+then run this again. If the model did not answer, its key, the name $model and the way to it are what to look at:
+
+  $engine compose -f docker/compose.yaml exec disinto disinto check
 SAY
 if [ -n "${SSH_CONNECTION:-}" ]; then
   read -r _ _ host _ <<<"$SSH_CONNECTION"
@@ -247,3 +255,4 @@ sides, because Forgejo's links name it:
   ssh -N -L $port:localhost:$port ${SUDO_USER:-$(id -un)}@$host
 SAY
 fi
+[ -z "$wrong" ]

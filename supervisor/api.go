@@ -96,6 +96,9 @@ func (s *Supervisor) answerState(_ context.Context, query url.Values) (*control.
 	d := s.Document()
 	if q != nil {
 		d.Choose(q)
+		if d.Forge.OK { // before the first scan nothing is known to be open
+			d.Waiting.Closed = q.Closed(s.state.past(), s.state.knownOpen)
+		}
 	}
 	return d, nil
 }

@@ -334,3 +334,20 @@ func explain(t *testing.T, l *simtest.Life, n int64) (ex threads.Explanation) {
 	}
 	return ex
 }
+
+// A mistyped name of a scheduled role is no issue; the answer proposes the role.
+func TestStartMistyped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := simtest.New(t)
+		w.Config.Agents[1].Roles = append(w.Config.Agents[1].Roles, "gardener")
+		w.Config.Roles = append(w.Config.Roles, agents.Role{
+			Name: "gardener", On: agents.OnSchedule, Every: 6 * time.Hour, Priority: 5, Command: []string{"garden"},
+			Timeout: time.Hour, Stall: time.Hour,
+		})
+		l := w.Start()
+		time.Sleep(time.Second)
+		want := `404 cannot start "gardner": it is neither an issue nor a scheduled role, did you mean gardener?`
+		told(t, l, "/v1/sling", `{"ref":"gardner"}`, want)
+		l.Stop()
+	})
+}

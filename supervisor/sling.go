@@ -132,6 +132,9 @@ func (st *state) holdOf(key threads.Key) (threads.Code, string) {
 // offer labels an existing issue backlog, unless a session is on it already.
 func (cm *commands) offer(said string) (forge.Ref, error) {
 	item, err := cm.item("", said)
+	if hint := threads.Suggest(said, timedRoles(cm.state.config())); err != nil && hint != "" {
+		return item, control.NotFound("cannot start %q: it is neither an issue nor a scheduled role%s", said, hint)
+	}
 	if err != nil || cm.state.sessionOn(item) != nil {
 		return item, err
 	}
@@ -149,6 +152,16 @@ func (cm *commands) offer(said string) (forge.Ref, error) {
 		return item, notDone("sling", item, err)
 	}
 	return item, nil
+}
+
+// timedRoles returns the names of the roles that start by the clock.
+func timedRoles(c *threads.Config) (names []string) {
+	for i := range c.Roles {
+		if c.Roles[i].On.Timed() {
+			names = append(names, c.Roles[i].Name)
+		}
+	}
+	return names
 }
 
 // unslingable returns why an issue cannot be slung, with the remedy, which calls the issue called; "" if it can. A

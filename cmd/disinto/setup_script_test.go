@@ -27,7 +27,7 @@ case "$*" in
 *generate-access-token*) echo token ;;
 esac
 case "$*" in *curl*--config*) cat >/dev/null ;; esac
-case "$*" in "compose build"*) exit "${BUILD:-0}" ;; esac
+case "$*" in "compose build"*) exit "${BUILD:-0}" ;; "compose exec -T disinto disinto check") exit "${CHECK:-0}" ;; esac
 `
 
 // setupTest is a run of docker/setup.sh.
@@ -217,6 +217,20 @@ func TestSetup(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// If the check at the end fails, for example because the model does not answer, the script still says how to sign in:
+// the password is printed only once.
+func TestSetupCheckFails(t *testing.T) {
+	code, got := startSetup(t, &setupTest{env: "ANTHROPIC_API_KEY=sk\n", environ: []string{"CHECK=1"}})
+	for _, part := range []string{
+		"It runs. Sign in at http://localhost:3000/ as owner with the password secret.", "If the model did not answer",
+		"disinto disinto check\n",
+	} {
+		if code != 1 || !strings.Contains(got["output"], part) {
+			t.Errorf("got exit code %d, want 1, and %q in the output:\n%s", code, part, got["output"])
+		}
 	}
 }
 

@@ -5,10 +5,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
 )
 
 // Status says in a word what an open item waits for.
@@ -126,6 +128,38 @@ type WaitingDocument struct {
 	// Needs are the items that need a person, whether they fit or not: the oldest first, at most NeedsLimit of NeedYou.
 	NeedYou int             `json:"need_you"`
 	Needs   []QueueDocument `json:"needs"`
+	// Closed are items that are not open any more, if the query has a text: see QueueQuery.Closed.
+	Closed []ClosedDocument `json:"closed,omitempty"`
+}
+
+// ClosedDocument is an item that is not open any more.
+type ClosedDocument struct {
+	Repo   string    `json:"repo"`
+	Number int64     `json:"number"`
+	Title  string    `json:"title"`
+	Last   time.Time `json:"last"` // when its last session ended
+}
+
+// ClosedLimit is how many closed items a WaitingDocument has.
+const ClosedLimit = 20
+
+// Closed returns the items of ended sessions that the query's text fits and that are not open, the newest first.
+func (q *QueueQuery) Closed(past []ledger.Past, open func(forge.Ref) bool) (list []ClosedDocument) {
+	if q.Text == "" || q.Status != "" {
+		return nil
+	}
+	seen := make(map[ledger.Ref]bool)
+	for i := len(past) - 1; i >= 0 && len(list) < ClosedLimit; i-- {
+		p := &past[i]
+		d := &QueueDocument{Repo: p.Ref.Repo, Number: p.Ref.Number, Title: p.Title, Agent: p.Agent, Kind: p.Kind}
+		if p.Ref.Number == 0 || seen[p.Ref] || !q.fits(d) {
+			continue
+		}
+		if seen[p.Ref] = true; !open(forge.Ref(p.Ref)) {
+			list = append(list, ClosedDocument{p.Ref.Repo, p.Ref.Number, p.Title, p.End})
+		}
+	}
+	return list
 }
 
 // NeedsLimit is how many items that need a person a WaitingDocument has.

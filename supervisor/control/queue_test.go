@@ -7,9 +7,12 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
 )
 
 // Every reason has a status. Those that only a person ends, and those that a person chose, are told apart.
@@ -92,6 +95,32 @@ func TestChoose(t *testing.T) {
 	d.Choose(&QueueQuery{Rows: 1})
 	if w := d.Waiting; w.Queue != 30 || w.Unqueued != 2 || w.Statuses[Blocked] != 10 || w.Statuses[Running] != 1 {
 		t.Errorf("got %+v", w)
+	}
+}
+
+// A text also finds closed items by the titles of their sessions, each once, and none that is open.
+func TestClosed(t *testing.T) {
+	var past []ledger.Past
+	for i, title := range []string{"A Bell", "a bell for the door", "a bell", "a gong", "bell of a cat"} {
+		ref := ledger.Ref{Repo: "o/r", Number: int64(i + 1)}
+		last := ledger.Past{Ref: ref, Title: title, End: time.Unix(int64(i), 0)}
+		past = append(past, ledger.Past{Ref: ref, Title: title}, last)
+	}
+	open := func(r forge.Ref) bool { return r.Number == 2 }
+	for text, want := range map[string]string{"bell": "5 3 1", "#4": "4", "": "", "drum": ""} {
+		var got []string
+		q := QueueQuery{Text: text}
+		for _, c := range q.Closed(past, open) {
+			if got = append(got, fmt.Sprint(c.Number)); c.Last.Unix() != c.Number-1 {
+				t.Errorf("%+v: want the end of its last session", c)
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%q: got %s, want %s", text, got, want)
+		}
+	}
+	if list := (&QueueQuery{Text: "bell", Status: Blocked}).Closed(past, open); list != nil {
+		t.Errorf("among blocked items: got %+v", list)
 	}
 }
 

@@ -45,7 +45,7 @@ func (s *Site) agents(ctx context.Context, _ url.Values) (*board, error) {
 		}
 		sec.Rows = append(sec.Rows, render("agent", c.Name, &c))
 	}
-	return &board{Title: "Agents", Sections: []section{sec}}, nil
+	return &board{Title: "Agents", State: &d, Sections: []section{sec}}, nil
 }
 
 // worker is an agent as the page shows it.

@@ -3,16 +3,21 @@ package web
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"html/template"
 	"slices"
 	"strings"
+
+	"codeberg.org/johba/disinto/supervisor/control"
 )
 
 // board is the content of a page: sections of rows. Two boards of a page are compared row by row. So nothing in a row
 // may change only because time passes: the browser counts the seconds.
 type board struct {
 	Title    string
-	Tools    template.HTML // beside the title, such as links to other ranges
+	State    *control.Document // nil if the page did not read it
+	Needs    int               // how many things need a person, for the navigation of each page
+	Tools    template.HTML     // beside the title, such as links to other ranges
 	Sections []section
 }
 
@@ -82,6 +87,7 @@ type row struct {
 // version returns a hash of the board's content.
 func (b *board) version() string {
 	h := sha256.New()
+	fmt.Fprintln(h, b.Needs)
 	for i := range b.Sections {
 		s := &b.Sections[i]
 		for _, part := range []string{s.ID, s.Title, s.Note, string(s.Bar), string(s.Empty)} {

@@ -58,7 +58,7 @@ func (s *Site) stream(w http.ResponseWriter, r *http.Request, p page) {
 	has := query.Get("v")
 	query.Del("v")
 	lines, leave := s.live.join(p.path+"?"+query.Encode(), has, p.rest, func(ctx context.Context) (*board, error) {
-		return p.show(s, ctx, query)
+		return s.board(ctx, p, query)
 	})
 	if lines == nil {
 		http.Error(w, "too many pages are open", http.StatusServiceUnavailable)
@@ -210,6 +210,7 @@ func (v *view) dropLocked(c chan []byte) {
 type update struct {
 	Version string   `json:"v"`
 	Changes []change `json:"changes"`
+	Needs   int      `json:"needs"`
 }
 
 // publish makes a board the newest one. Readers of the version before get the changes; all others reload the page.
@@ -220,7 +221,7 @@ func (v *view) publish(b *board) {
 	var line []byte
 	if v.board != nil && was != version {
 		if list, ok := changes(v.board, b); ok {
-			line, _ = json.Marshal(update{version, list})
+			line, _ = json.Marshal(update{version, list, b.Needs})
 		}
 	}
 	v.board, v.version = b, version

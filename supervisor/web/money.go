@@ -46,7 +46,7 @@ func (s *Site) money(ctx context.Context, query url.Values) (*board, error) {
 	}
 	chart, table := days(&record, &d, u), spending(&record, by)
 	chart.Tools, table.Tools = tabs("Unit", ways), tabs("Group", groups)
-	return &board{Title: "Money", Sections: []section{sums(&d, &record), chart, budgets(&d), table}}, nil
+	return &board{Title: "Money", State: &d, Sections: []section{sums(&d, &record), chart, budgets(&d), table}}, nil
 }
 
 // dayLimit returns the sum of the threads' daily budgets in dollars and tokens; 0 unless every paid thread has one.

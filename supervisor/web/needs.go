@@ -130,7 +130,7 @@ func needsYou(d *control.Document) section {
 			{Label: "Show all", Href: "/?status=" + string(control.NeedsYou) + "#queue"},
 		}})
 	}
-	sec.Note = strconv.Itoa(len(d.Faults()) + d.Waiting.NeedYou + heldAgents(d))
+	sec.Note = strconv.Itoa(needs(d))
 	return sec
 }
 
@@ -155,8 +155,12 @@ func faultNeed(d *control.Document, fault string) need {
 	return n
 }
 
-// heldAgents counts the agents that wait for a person.
-func heldAgents(d *control.Document) (n int) {
+// needs counts what waits for a person: faults, agents and items.
+func needs(d *control.Document) int {
+	n := len(d.Faults())
+	if d.Waiting != nil {
+		n += d.Waiting.NeedYou
+	}
 	for i := range d.Agents {
 		if d.Agents[i].State == control.AgentHeld && d.Agents[i].NeedsPerson {
 			n++

@@ -29,9 +29,9 @@ func (s *Site) now(ctx context.Context, query url.Values) (*board, error) {
 	if d.Waiting == nil { // asked for rows, so it is there
 		d.Waiting = new(control.WaitingDocument)
 	}
-	return &board{Title: "Now", Sections: []section{
+	return &board{Title: "Now", State: &d, Sections: []section{
 		paused(&d), totals(&d), firstSteps(&d), needsYou(&d), running(&d),
-		f.chips(&d, s.repos()), f.queue(&d), f.pager(&d),
+		f.chips(&d, s.repos()), f.queue(&d), f.pager(&d), closed(&d),
 		recent(&d), repositories(&d), system(&d),
 	}}, nil
 }
@@ -63,9 +63,9 @@ func totals(d *control.Document) section {
 	sec := section{ID: "totals", Class: "totals panel"}
 	add := func(t total) { sec.Rows = append(sec.Rows, render("total", strings.ReplaceAll(t.Name, " ", "-"), t)) }
 	statuses := d.Waiting.Statuses
-	needs := len(d.Faults()) + d.Waiting.NeedYou + heldAgents(d)
-	need := total{Name: "Needs you", Value: strconv.Itoa(needs), Href: "#needs"}
-	if needs > 0 {
+	n := needs(d)
+	need := total{Name: "Needs you", Value: strconv.Itoa(n), Href: "#needs"}
+	if n > 0 {
 		need.Tone = "warn"
 	} else {
 		need.Href = "#queue"

@@ -153,6 +153,16 @@ func (f filter) queue(d *control.Document) section {
 	return sec
 }
 
+// closed lists the items that fit a text and are closed.
+func closed(d *control.Document) section {
+	sec := section{ID: "closed", Title: "Closed", Note: "whose sessions are remembered", Class: "feed panel", Place: left}
+	for i := range d.Waiting.Closed {
+		c := &d.Waiting.Closed[i]
+		sec.Rows = append(sec.Rows, render("closed", fmt.Sprintf("%s-%d", c.Repo, c.Number), c))
+	}
+	return sec
+}
+
 // pager says which items of how many the page shows, and links to its neighbours.
 func (f filter) pager(d *control.Document) section {
 	sec := section{ID: "pager", Class: "pager panel", Place: left}

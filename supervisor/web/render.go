@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -115,12 +116,26 @@ type navigation struct {
 
 // serve shows a page.
 func (s *Site) serve(w http.ResponseWriter, r *http.Request, v *visitor, p page) {
-	b, err := p.show(s, r.Context(), r.URL.Query())
+	b, err := s.board(r.Context(), p, r.URL.Query())
 	if err != nil {
 		s.refuse(w, r, v, err)
 		return
 	}
 	s.sendBoard(w, r, http.StatusOK, v, p, b)
+}
+
+// board returns a page's content with what the layout shows of the factory.
+func (s *Site) board(ctx context.Context, p page, query url.Values) (*board, error) {
+	b, err := p.show(s, ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	if b.State == nil {
+		b.State = new(control.Document)
+		_ = s.API.Get(ctx, "/v1/state?rows=0", b.State) // the page is of use without the number
+	}
+	b.Needs = needs(b.State)
+	return b, nil
 }
 
 // renews is the header of a request by which an open page renews itself. It gets no notice: the page that the visitor

@@ -22,7 +22,9 @@ var troubles = map[int]struct{ title, hint string }{
 		"Not found",
 		"It may be in a repository that the factory does not read, or be older than what it remembers.",
 	},
-	http.StatusForbidden: {"Not allowed", ""},
+	http.StatusForbidden: {
+		"Not allowed", "An owner of the repositories can grant the right on the forge. Then sign out and in again.",
+	},
 	http.StatusServiceUnavailable: {
 		"No answer", "Sessions may still run. See the supervisor's log on its host, then load the page again.",
 	},

@@ -75,7 +75,7 @@ func (s *Site) timeline(ctx context.Context, query url.Values) (*board, error) {
 	if query.Get("by") == "agent" {
 		shown, by = workers, "agent"
 	}
-	return &board{Title: "Timeline", Tools: view.tools(by), Sections: []section{
+	return &board{Title: "Timeline", State: &d, Tools: view.tools(by), Sections: []section{
 		view.totals(slots, &d, &h), view.lanes(by, shown, h.Merges), view.list(&d, &h), view.shares(shown),
 	}}, nil
 }

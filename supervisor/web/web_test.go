@@ -499,6 +499,18 @@ func TestQueueFilters(t *testing.T) {
 	}
 }
 
+// A search by words shows the closed items that it found, as text.
+func TestClosedShown(t *testing.T) {
+	d := &control.Document{Waiting: &control.WaitingDocument{Closed: []control.ClosedDocument{
+		{Repo: "o/r", Number: 3, Title: hostile, Last: time.Now()},
+	}}}
+	sec := closed(d)
+	if len(sec.Rows) != 1 || !strings.Contains(string(sec.Rows[0].HTML), `href="/issue?ref=o%2Fr%233"`) ||
+		strings.Contains(string(sec.Rows[0].HTML), "<img") {
+		t.Errorf("got %+v", sec.Rows)
+	}
+}
+
 // From anywhere, a number leads to its issue, and other words to the list of the open ones.
 func TestFind(t *testing.T) {
 	v := newVisit(t)

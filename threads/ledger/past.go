@@ -68,6 +68,7 @@ type Past struct {
 	Agent    string      `json:"agent"`
 	Kind     agents.Kind `json:"kind"`
 	Ref      Ref         `json:"ref"`
+	Title    string      `json:"title,omitempty"`    // of the item, at most pastWords; empty in older journals
 	Chain    Ref         `json:"chain"`              // the issue that it was for
 	Ready    time.Time   `json:"ready,omitzero"`     // since when it could be worked on; zero if unknown
 	Priority int         `json:"priority,omitempty"` // 0 if the journal does not have it
@@ -118,8 +119,8 @@ func (s *State) appendRecent(e *ended) {
 	}
 	if !e.NeverRan {
 		s.appendPast(Past{
-			Agent: e.Agent, Kind: e.Item.Kind, Ref: e.Item.Ref, Chain: e.Chain, Ready: e.Ready, Priority: e.Priority,
-			Skills: e.Skills, Pinned: e.Pinned, Start: e.At, End: e.at,
+			Agent: e.Agent, Kind: e.Item.Kind, Ref: e.Item.Ref, Title: r.Title, Chain: e.Chain, Ready: e.Ready,
+			Priority: e.Priority, Skills: e.Skills, Pinned: e.Pinned, Start: e.At, End: e.at,
 			Run: e.Start.Run, Role: e.Role, Thread: e.Thread, Slot: e.Slot, Attempt: e.Attempt, Outcome: e.Result,
 			Reason: shortened(cmp.Or(e.Reason, e.LastLine)), Verdict: e.Verdict, Usage: credible(e.Usage),
 			Model: e.Model, Resumed: plausible(e.Resumed), Cold: shortened(e.Cold), Steps: last(e.Steps),

@@ -297,6 +297,7 @@ type states struct {
 	*room
 	factory *factory
 	server  *httptest.Server
+	config  *threads.Config
 }
 
 func newStates(t *testing.T) *states {
@@ -310,7 +311,7 @@ func newStates(t *testing.T) *states {
 	t.Cleanup(server.Close)
 	t.Cleanup(server.CloseClientConnections)
 	r.base, r.token = server.URL, token
-	return &states{r, f, server}
+	return &states{r, f, server, cfg}
 }
 
 // phone is four screens of a phone, the most that a page of work may take.

@@ -80,12 +80,21 @@ function follow() {
     const update = JSON.parse(message.data);
     if (update.stale) return renew();
     live();
-    if (!update.changes) return;
-    update.changes.forEach(apply);
+    if (!update.v) return;
+    showNeeds(update.needs);
+    (update.changes || []).forEach(apply);
     main.dataset.version = update.v;
     countTimes();
   };
   stream.onerror = lose;
+}
+
+// showNeeds writes the number of things that need a person into the navigation.
+function showNeeds(n) {
+  const hidden = document.createElement("span");
+  hidden.className = "hidden";
+  hidden.textContent = " need you";
+  $("#needs-n").replaceChildren(...(n ? [String(n), hidden] : []));
 }
 
 // lose marks the page as old and tries to connect again.
@@ -105,12 +114,13 @@ async function renew() {
   try {
     const answer = await fetch(location.href, { headers: { Accept: "text/html", "Disinto-Renews": "1" }, signal: AbortSignal.timeout(silence) });
     if (answer.redirected && new URL(answer.url).pathname === "/signin") return location.assign(answer.url);
-    const fresh = $("#main", new DOMParser().parseFromString(await answer.text(), "text/html"));
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html"), fresh = $("#main", page);
     if (!fresh || answer.status >= 500) throw new Error("no page");
     const said = $("#said");
     if (said && said.textContent) $("#said", fresh).replaceWith(said);
     const log = $("#log");
     if (log && $("#log", fresh)) $("#log", fresh).replaceWith(log);
+    if ($("#needs-n", page)) $("#needs-n").replaceWith($("#needs-n", page));
     const place = focused();
     main.replaceChildren(...fresh.childNodes);
     for (const name of ["version", "query", "path"]) main.dataset[name] = fresh.dataset[name];
@@ -246,6 +256,8 @@ addEventListener("keydown", (e) => {
     if (link) link.click();
   } else if (e.key === "g") {
     afterG = true;
+  } else if (e.key === "?") {
+    $("#help").showModal();
   } else if (e.key === "/") {
     e.preventDefault();
     $("#q").focus();
