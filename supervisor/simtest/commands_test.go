@@ -124,7 +124,8 @@ func TestCommandsInComments(t *testing.T) {
 	}
 }
 
-const verbHelp = "use /disinto retry, cancel, release, why, start, assign AGENT, pause [THREAD|AGENT|REPO], or tell"
+const verbHelp = "use /disinto retry, cancel, release, why, start, assign AGENT, pause [THREAD|AGENT|REPO], " +
+	"or tell TEXT"
 
 // Only a person who may write to all repositories can pause threads, agents or everything.
 func TestPauseInCommentWantsAllRepositories(t *testing.T) {
