@@ -93,7 +93,10 @@ func Skips(label string) bool {
 
 // Priority returns the most urgent priority that the labels set: 1 to 10 for priority/1 to priority/10, and 2 for the
 // label priority. Without any of them it returns DefaultPriority.
-func Priority(labels []string) int {
+func Priority(labels []string) int { return PriorityOr(labels, DefaultPriority) }
+
+// PriorityOr is Priority with another value for labels that set none.
+func PriorityOr(labels []string, unset int) int {
 	best := 0
 	for _, l := range labels {
 		n := 0
@@ -107,7 +110,7 @@ func Priority(labels []string) int {
 		}
 	}
 	if best == 0 {
-		return DefaultPriority
+		return unset
 	}
 	return best
 }

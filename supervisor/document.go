@@ -70,7 +70,7 @@ func (st *state) summaryLocked(now time.Time) *control.Document {
 		d.Agents = append(d.Agents, a)
 	}
 	for _, name := range st.cfg.Forge.Repos {
-		d.Repos = append(d.Repos, st.repoLocked(name))
+		d.Repos = append(d.Repos, st.repoLocked(name, now))
 	}
 	return d
 }
@@ -172,6 +172,22 @@ func (st *state) heldWhyLocked(a *agents.Agent, now time.Time) (code threads.Cod
 	return r.Code, r.Text()
 }
 
+// repoLocked describes a repository.
+func (st *state) repoLocked(name string, now time.Time) control.RepoDocument {
+	d, table := control.RepoDocument{Name: name}, st.cfg.RepoTable(name)
+	if table == nil {
+		table = new(threads.Repo)
+	}
+	d.MaxSessions, d.Spent = table.MaxSessions, spent(st.ledger.Repo(name).Spent.Today(now), table.Budget)
+	d.PauseNote, d.Paused = st.ledger.Paused[threads.Pause{Repo: name}]
+	for _, x := range st.sessions {
+		if x.Item.Ref.Repo == name {
+			d.Sessions++
+		}
+	}
+	return d
+}
+
 // spent returns today's usage beside the budget.
 func spent(today threads.Spent, b agents.Budget) control.SpentDocument {
 	return control.SpentDocument{Tokens: today.Tokens, USD: today.USD, TokensPerDay: b.Tokens, USDPerDay: b.USD}
@@ -205,7 +221,9 @@ func (st *state) queueLocked() (queue, unqueued []control.QueueDocument) {
 			continue
 		}
 		q := queueDocument(&threads.Hold{
-			Item:   threads.Item{Kind: agents.KindIssue, Ref: is.Ref, Title: is.Title, Priority: forge.Priority(is.Labels)},
+			Item: threads.Item{
+				Kind: agents.KindIssue, Ref: is.Ref, Title: is.Title, Priority: st.cfg.Priority(is.Repo, is.Labels),
+			},
 			Reason: &threads.Reason{Code: threads.StaleFacts},
 		})
 		if is.Has(forge.LabelBacklog) {

@@ -65,7 +65,9 @@ func (a *accounts) forget() {
 type doubt struct {
 	why  string
 	rest time.Duration // until the next question; 0 means until the configuration changes
-	code threads.Code  // TokenRejected if the forge refuses this account, RepoOff if it refuses every account
+	// code is TokenRejected if the forge refuses this account, NoAccess if only in this repository, and RepoOff if it
+	// refuses every account there.
+	code threads.Code
 }
 
 // identified reports whether a session's agent may do its work. If not, it holds the agent, with the remedy as the
@@ -78,7 +80,7 @@ func (rn *sessionRunner) identified(x *session) bool {
 	if no.code == threads.RepoOff { // the next plan holds the repository's items
 		return false
 	}
-	if rn.state.holdAgent(x.Agent, no) {
+	if rn.state.holdAgent(x.Agent, x.Item.Ref.Repo, no) {
 		rn.log.Error(fmt.Sprintf("[%s] held: %s", x.Agent, no.why))
 	}
 	return false
@@ -95,6 +97,9 @@ func (rn *sessionRunner) recheckAccount(x *session, r *ledger.Report) {
 	case no == nil:
 	case no.code == threads.TokenRejected:
 		r.Rejected = no.why
+	case no.code == threads.NoAccess:
+		rn.state.holdAgent(x.Agent, x.Item.Ref.Repo, no)
+		r.Off = no.why
 	case no.code == threads.RepoOff:
 		r.Off = no.why
 	}
@@ -135,6 +140,8 @@ func doubtOf(a *agents.Agent, login string, err error) *doubt {
 	case login != a.Login:
 		return &doubt{why: fmt.Sprintf("the token of %s logs in as %s: set $%s, or forge_user = %q",
 			a.Name, login, agents.TokenVar(a.Name), login)}
+	case errors.Is(err, forge.ErrNoAccess):
+		return &doubt{text(err), forbiddenRest, threads.NoAccess}
 	case refused:
 		return &doubt{text(err), forbiddenRest, threads.TokenRejected}
 	case err != nil:
@@ -143,11 +150,17 @@ func doubtOf(a *agents.Agent, login string, err error) *doubt {
 	return nil
 }
 
-// holdAgent holds an agent while its account is in doubt. The hold is not journalled: the next supervisor asks again.
-// isNew reports whether the agent was not held for the same reason before.
-func (st *state) holdAgent(name string, no *doubt) (isNew bool) {
+// holdAgent holds an agent while its account is in doubt, in one repository if it lacks access there. The hold is not
+// journalled: the next supervisor asks again. isNew reports whether the agent was not held for the same reason before.
+func (st *state) holdAgent(name, repo string, no *doubt) (isNew bool) {
 	st.lockToChange()
 	defer st.mu.Unlock()
+	if no.code == threads.NoAccess {
+		r := ledger.Entry(st.ledger.Repos, repo)
+		isNew = r.Barred[name].Why != no.why
+		r.Bar(name, time.Now().Add(no.rest), no.why)
+		return isNew
+	}
 	a := ledger.Entry(st.ledger.Agents, name)
 	isNew = a.HeldWhy != no.why
 	var until time.Time

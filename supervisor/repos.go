@@ -4,8 +4,6 @@ import (
 	"fmt"
 
 	"codeberg.org/johba/disinto/agents"
-	"codeberg.org/johba/disinto/supervisor/control"
-	"codeberg.org/johba/disinto/threads"
 )
 
 // toldAfter is how many failures of a repository's setup in a row need a person. Fewer may be an outage of a registry.
@@ -52,16 +50,4 @@ func (st *state) doing(x *session, now agents.Doing) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	x.now = now
-}
-
-// repoLocked describes a repository.
-func (st *state) repoLocked(name string) control.RepoDocument {
-	d := control.RepoDocument{Name: name}
-	d.PauseNote, d.Paused = st.ledger.Paused[threads.Pause{Repo: name}]
-	for _, x := range st.sessions {
-		if x.Item.Ref.Repo == name {
-			d.Sessions++
-		}
-	}
-	return d
 }

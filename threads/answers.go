@@ -104,7 +104,7 @@ func (v *view) idles(chosen func(candidate) bool) (first *Reason) {
 // amount, or which agent works on what.
 func (c Code) counts() bool {
 	switch c {
-	case AgentBusy, NoSlot, SlotKept, OverBudget, OverWindow, WindowKept, NoRoom, NoPlace, Starting, Unreviewed,
+	case AgentBusy, NoSlot, RepoFull, SlotKept, OverBudget, OverWindow, WindowKept, NoRoom, NoPlace, Starting, Unreviewed,
 		ReviewLimit, Tracking:
 		return true
 	}
@@ -116,7 +116,7 @@ func (r *Reason) Same(o *Reason) bool {
 	switch {
 	case r == o:
 		return true
-	case r == nil || o == nil || r.Code != o.Code || r.Agent != o.Agent || r.Thread != o.Thread:
+	case r == nil || o == nil || r.Code != o.Code || r.Agent != o.Agent || r.Thread != o.Thread || r.Repo != o.Repo:
 		return false
 	case r.Code.counts():
 		return r.Code != AgentBusy || r.Note == o.Note

@@ -7,8 +7,8 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// Spender uses tokens and money: an agent, or a thread with all its agents. Exactly one field is set.
-type Spender struct{ Thread, Agent string }
+// Spender uses tokens and money: an agent, or a thread or a repository with all its sessions. Exactly one field is set.
+type Spender struct{ Thread, Agent, Repo string }
 
 // Spent adds up the usage of one day. A running session counts with the usage that its program has reported so far.
 type Spent struct {
@@ -27,10 +27,13 @@ const (
 // Day returns the start of t's day in UTC. A UTC day is the same on every host and never 23 hours long.
 func Day(t time.Time) time.Time { return t.UTC().Truncate(dayLength) }
 
-// spent returns what an agent or a thread spent last.
+// spent returns what an agent, a thread or a repository spent last.
 func (h *History) spent(who Spender) Spent {
-	if who.Agent != "" {
+	switch {
+	case who.Agent != "":
 		return h.Agent(who.Agent).Spent
+	case who.Repo != "":
+		return h.Repo(who.Repo).Spent
 	}
 	return h.Thread(who.Thread).Spent
 }
@@ -95,7 +98,9 @@ func overBudget(h *History, now time.Time, who Spender, b agents.Budget, code Co
 	if words == "" {
 		return nil
 	}
-	return &Reason{Code: code, Agent: who.Agent, Thread: who.Thread, Note: words, Until: s.Day.Add(dayLength)}
+	return &Reason{
+		Code: code, Agent: who.Agent, Thread: who.Thread, Repo: who.Repo, Note: words, Until: s.Day.Add(dayLength),
+	}
 }
 
 // spendRule returns why a session must not use more; nil when it may.
@@ -109,6 +114,7 @@ var spendRules = []spendRule{
 	{"its issue within the limit", issueSpent},
 	{"its agent within the budget", agentSpent},
 	{"its thread within the budget", threadSpent},
+	{"its repository within the budget", repoSpent},
 }
 
 // Overspent returns the running sessions that must end because they have reached a limit. Decide stops the same
@@ -180,6 +186,14 @@ func threadSpent(cfg *Config, h *History, s *Session, now time.Time) *Reason {
 	return overBudget(h, now, Spender{Thread: s.Thread}, t.Budget, StopOverBudget)
 }
 
+func repoSpent(cfg *Config, h *History, s *Session, now time.Time) *Reason {
+	r := cfg.RepoTable(s.Item.Ref.Repo)
+	if r == nil {
+		return nil
+	}
+	return overBudget(h, now, Spender{Repo: r.Name}, r.Budget, StopOverBudget)
+}
+
 // issueLimit holds an issue and its pull requests when they have used as much as a role allows that may take them. Of
 // several such roles, the lowest limit counts.
 func issueLimit(v *view, w *work) *Reason {
@@ -205,12 +219,12 @@ func outOfMoney(v *view, w *work) *Reason {
 	return why
 }
 
-// Reached says which limits of usage a session's agent, thread and chain have reached. It is comparable: as long as it
-// is the same, usage of the session changes no plan.
+// Reached says which limits of usage a session's agent, thread, repository and chain have reached. It is comparable: as
+// long as it is the same, usage of the session changes no plan.
 type Reached struct {
-	agent, thread, session bool
-	issue                  int // roles whose limit per issue its chain has reached
-	windows                [2]fullWindow
+	agent, thread, repo, session bool
+	issue                        int // roles whose limit per issue its chain has reached
+	windows                      [2]fullWindow
 }
 
 // fullWindow is the answer of a thread's windows; zero while none keeps a session from starting.
@@ -224,6 +238,7 @@ type fullWindow struct {
 func ReachedBy(s *Snapshot, x *Session) (r Reached) {
 	r.agent = agentSpent(s.Config, &s.History, x, s.Now) != nil
 	r.thread = threadSpent(s.Config, &s.History, x, s.Now) != nil
+	r.repo = repoSpent(s.Config, &s.History, x, s.Now) != nil
 	r.session = LimitReached(&s.History, x) != nil
 	for i := range s.Config.Roles {
 		role := &s.Config.Roles[i]

@@ -86,6 +86,7 @@ func (c *Config) fits(is *forge.Issue, writers ...string) (able []string, why *R
 
 // labelSet is a set of labels that an issue may carry, with the agents that may take such an issue.
 type labelSet struct {
+	repo          string   // of the issue
 	roles, skills []string // labels that decide who may take it, sorted
 	pins          []string // logins of the assigned agents
 	refs          []forge.Ref
@@ -108,14 +109,20 @@ func (k *check) useLabels() {
 			roles = append(roles, r.Label)
 		}
 	}
-	k.use(labelSet{})
-	for _, r := range k.config.Routes {
-		k.use(labelSet{skills: []string{forge.SkillPrefix + r.Skill}, routed: true})
-	}
-	for _, l := range roles {
-		k.use(labelSet{roles: []string{l}})
-		for _, r := range k.config.Routes {
-			k.use(labelSet{roles: []string{l}, skills: []string{forge.SkillPrefix + r.Skill}, routed: true})
+	for _, repo := range k.config.places() {
+		k.use(labelSet{repo: repo})
+		routes := k.config.Routes
+		if k.config.ownCrew(repo) { // it need not have work for each route
+			routes = nil
+		}
+		for _, r := range routes {
+			k.use(labelSet{repo: repo, skills: []string{forge.SkillPrefix + r.Skill}, routed: true})
+		}
+		for _, l := range roles {
+			k.use(labelSet{repo: repo, roles: []string{l}})
+			for _, r := range routes {
+				k.use(labelSet{repo: repo, roles: []string{l}, skills: []string{forge.SkillPrefix + r.Skill}, routed: true})
+			}
 		}
 	}
 	for i := range k.open {
@@ -125,7 +132,7 @@ func (k *check) useLabels() {
 			forge.SkipLabel(is.Labels) != "" {
 			continue // it is not for our agents, or not now
 		}
-		set := labelSet{pins: is.Assignees, refs: []forge.Ref{is.Ref}}
+		set := labelSet{repo: k.config.place(is.Repo), pins: is.Assignees, refs: []forge.Ref{is.Ref}}
 		for _, l := range slices.Compact(slices.Sorted(slices.Values(is.Labels))) {
 			switch {
 			case len(forge.Skills([]string{l})) > 0:
@@ -141,7 +148,8 @@ func (k *check) useLabels() {
 // use adds a set, and finds out who may take its issues.
 func (k *check) use(s labelSet) {
 	i := slices.IndexFunc(k.sets, func(o labelSet) bool {
-		return slices.Equal(o.roles, s.roles) && slices.Equal(o.skills, s.skills) && slices.Equal(o.pins, s.pins)
+		return o.repo == s.repo && slices.Equal(o.roles, s.roles) && slices.Equal(o.skills, s.skills) &&
+			slices.Equal(o.pins, s.pins)
 	})
 	if i >= 0 {
 		k.sets[i].refs, k.sets[i].routed = append(k.sets[i].refs, s.refs...), k.sets[i].routed || s.routed
@@ -150,7 +158,7 @@ func (k *check) use(s labelSet) {
 	if len(k.sets) >= mostSets {
 		return
 	}
-	s.able, s.why = k.config.stalls(s.issue(k.config.Forge.Repos[0]))
+	s.able, s.why = k.config.stalls(s.issue())
 	k.sets = append(k.sets, s)
 }
 
@@ -169,9 +177,9 @@ func (c *Config) stalls(is *forge.Issue) (able []string, why *Reason) {
 }
 
 // issue returns an issue with these labels.
-func (s *labelSet) issue(repo string) *forge.Issue {
+func (s *labelSet) issue() *forge.Issue {
 	return &forge.Issue{
-		Ref: forge.Ref{Repo: repo, Number: 1}, Labels: slices.Concat([]string{forge.LabelBacklog}, s.roles, s.skills),
+		Ref: forge.Ref{Repo: s.repo, Number: 1}, Labels: slices.Concat([]string{forge.LabelBacklog}, s.roles, s.skills),
 		Assignees: s.pins,
 	}
 }
@@ -211,7 +219,7 @@ func (k *check) skills() {
 // wasted reports whether a set has a route although the same issue can be done only without the skill.
 func (k *check) wasted(set *labelSet) bool {
 	return set.routed && slices.ContainsFunc(k.sets, func(o labelSet) bool {
-		return o.plain() && o.why == nil && slices.Equal(o.roles, set.roles)
+		return o.repo == set.repo && o.plain() && o.why == nil && slices.Equal(o.roles, set.roles)
 	})
 }
 
@@ -235,6 +243,7 @@ func (k *check) stops(set *labelSet) string {
 		}
 		words += ", assigned to " + sentence(names) + ","
 	}
+	words += k.config.apart(set.repo)
 	switch set.why.Code {
 	case PinnedTo:
 		why = "no other agent takes it"

@@ -20,25 +20,29 @@ func (k *check) reviewers() {
 			continue
 		}
 		writers++
-		reviewed = reviewed && k.config.noReviewer(a) == nil
+		reviewed = reviewed && k.config.noReviewer("", a) == nil
 		for j := range k.sets {
 			set := &k.sets[j]
 			if !set.plain() || !slices.Contains(set.able, a.Name) {
 				continue
 			}
-			if r := k.config.unreviewed(set.issue(k.config.Forge.Repos[0]), a.Name); r != nil {
-				if text := r.Text(); !slices.Contains(texts, text) {
-					texts = append(texts, text)
-				}
-				waiting[r.Text()] = append(waiting[r.Text()], a.Name)
-				break
+			r := k.config.unreviewed(set.issue(), a.Name)
+			if r == nil {
+				continue
+			}
+			text := k.config.apart(set.repo) + ": " + r.Text()
+			if !slices.Contains(texts, text) {
+				texts = append(texts, text)
+			}
+			if !slices.Contains(waiting[text], a.Name) {
+				waiting[text] = append(waiting[text], a.Name)
 			}
 		}
 	}
 	for _, text := range texts {
-		k.report("reviewers", Wrong, "the work of %s can wait for ever: %s", sentence(waiting[text]), text)
+		k.report("reviewers", Wrong, "the work of %s can wait for ever%s", sentence(waiting[text]), text)
 	}
-	if k.config.jammed() {
+	if slices.ContainsFunc(k.config.places(), k.config.jammed) {
 		k.report("reviewers", Wrong, "sessions that wait for a review can take all slots and agents that review: "+
 			"give a reviewer a thread of its own, or have the program end once its pull request is open")
 	}
@@ -63,7 +67,8 @@ func (c *Config) unreviewed(is *forge.Issue, author string) *Reason {
 	})})
 	for i := range c.Agents {
 		left := &c.Agents[i]
-		if !c.Does(left, agents.KindReview) || c.Unpaired(left, []string{author}) != "" {
+		if !c.Does(left, agents.KindReview) || c.Unpaired(left, []string{author}) != "" ||
+			!c.WorksIn(is.Repo, left.Name, agents.KindReview) {
 			continue
 		}
 		writers := []string{author}
@@ -79,11 +84,11 @@ func (c *Config) unreviewed(is *forge.Issue, author string) *Reason {
 	return nil
 }
 
-// jammed reports whether sessions that wait for a review can take every agent and slot that could give it, so that all
-// of them wait until their time limit. It removes sessions that can be reviewed from the set of all that wait, until
-// none is left or every reviewer of the rest is in the set, or on a thread that the set fills. A decoded configuration
-// has no such set on a single thread: see Deadlocked.
-func (c *Config) jammed() bool {
+// jammed reports whether sessions in a repository that wait for a review can take every agent and slot that could give
+// it, so that all of them wait until their time limit. It removes sessions that can be reviewed from the set of all
+// that wait, until none is left or every reviewer of the rest is in the set, or on a thread that the set fills. A
+// decoded configuration has no such set on a single thread: see Deadlocked.
+func (c *Config) jammed(repo string) bool {
 	reviewers := make(map[string][]string) // by the agents of the set
 	for i := range c.Agents {
 		a := &c.Agents[i]
@@ -92,7 +97,7 @@ func (c *Config) jammed() bool {
 			if r == nil || !r.WaitsForReview {
 				continue
 			}
-			is := &forge.Issue{Ref: forge.Ref{Number: 1}, Labels: []string{r.Label}}
+			is := &forge.Issue{Ref: forge.Ref{Repo: repo, Number: 1}, Labels: []string{r.Label}}
 			if able, _ := c.fits(is); slices.Contains(able, a.Name) {
 				reviewers[a.Name], _ = c.fits(is, a.Name)
 			}

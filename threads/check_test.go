@@ -311,6 +311,18 @@ var slips = []struct {
 		},
 	},
 	{
+		name: "a repository whose only reviewer is its author",
+		edit: []string{
+			`repos = ["johba/harb"]`, `repos = ["johba/harb", "johba/site"]`,
+			"[routes]", "[agents.dev-kimi]\nroles = [\"dev\", \"review\"]\n[repos.\"johba/site\"]\n" +
+				"agents = [\"dev-kimi\"]\nreviewers = [\"dev-kimi\"]\n[routes]",
+		},
+		mend: []string{`reviewers = ["dev-kimi"]`, `reviewers = ["review-opus"]`},
+		want: []string{
+			`wrong repos."johba/site": nobody may review the work of dev-kimi: add a review agent on an API thread`,
+		},
+	},
+	{
 		name: "a rung whose role asks for a label",
 		edit: []string{
 			"[agents.dev-opus]\nskills = [\"go\", \"sql\"]", "[agents.dev-opus]\nrole = \"docs\"",

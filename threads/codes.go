@@ -55,6 +55,7 @@ const (
 	GaveUp            Code = "gave-up"
 	CoolDown          Code = "cool-down"
 	SetupFailed       Code = "setup-failed"
+	RepoFull          Code = "repo-full"
 	HasSession        Code = "running"
 	ChainBusy         Code = "chain-busy"
 	ReviewLimit       Code = "review-limit"
@@ -74,6 +75,7 @@ const (
 // The codes of candidates, in rule order. The candidate that passed most rules gives the item its reason.
 const (
 	NoRole        Code = "no-role"
+	NotInRepo     Code = "not-in-repo"
 	NoSkill       Code = "no-skill"
 	PinnedTo      Code = "pinned"
 	NotOnRoute    Code = "not-on-route"
@@ -83,6 +85,7 @@ const (
 	OwnWork       Code = "own-work"
 	LocalPair     Code = "local-pair"
 	NoReviewer    Code = "no-reviewer"
+	NoAccess      Code = "no-access"
 	AnotherFirst  Code = "another-first"
 	NoProgram     Code = "no-program"
 	NoToken       Code = "no-token"
@@ -321,6 +324,8 @@ var codeDocs = []CodeDoc{
 		"the `setup` of its repository fails at the base commit, which counts as no attempt; people are told after three "+
 			"times in a row",
 		"see the log of the last session, or `disinto check --setup REPO`; `disinto retry REF` tries now"),
+	doc(RepoFull, Busy, ByItself, "{repo} has {count} of {limit} sessions",
+		"as many sessions run in its repository as `max_sessions` allows there", "raise `max_sessions` of the repository"),
 	doc(HasSession, Begun, ByItself, "{agent} works on it", "an agent works on it", ""),
 	doc(ChainBusy, Begun, ByItself, "waits for {agent} on {refs}",
 		"a session on the same issue or pull request has to end first", ""),
@@ -360,6 +365,8 @@ var codeDocs = []CodeDoc{
 		"too many pull requests wait for review", "review some, add a review agent, or raise `max_unreviewed`"),
 
 	doc(NoRole, Unfit, ByPerson, "no agent for {note}", "no agent has a role for it", "hire an agent"),
+	doc(NotInRepo, Unfit, ByPerson, "{agent} does not work in {repo}",
+		"`agents` or `reviewers` of its repository name other agents", "add an agent with the role to them"),
 	doc(NoSkill, Unfit, ByPerson, "no agent has the skill {note}",
 		"no agent has all its skills", "add the skill to an agent, or remove the label"),
 	doc(PinnedTo, Unfit, ByChoice, "pinned to {agent}",
@@ -378,6 +385,9 @@ var codeDocs = []CodeDoc{
 		"a local model's work is not reviewed by a local model", "add a review agent on an API thread"),
 	doc(NoReviewer, Unfit, ByPerson, "nobody may review the work of {agent}",
 		"no review agent may review what this agent writes", "add a review agent on an API thread"),
+	doc(NoAccess, Unfit, ByPerson, "{agent} is held in {repo}: {note}{until}",
+		"the agent's account lacks a right in this repository, and works in the others",
+		"`disinto check --fix` gives it access; or name the agents of the repository in `agents` and `reviewers`"),
 	doc(AnotherFirst, Unfit, ByItself, "{agent} failed at it, another agent goes first",
 		"the agent failed at it, and another one that is idle goes first, for 30 minutes", ""),
 	doc(NoProgram, Busy, ByPerson, "role {note} has no program",
@@ -402,7 +412,8 @@ var codeDocs = []CodeDoc{
 	doc(ThreadDown, Busy, ByItself, "{thread} is backing off{until}: {note}",
 		"the thread's backend did not answer, or had no room; then a single session tries it", "see the reason"),
 	doc(OverBudget, Busy, ByItself, "{who} has used {note} today{until}",
-		"the day's budget of the agent or of its thread is used up", "raise `budget`, or wait for the next day (UTC)"),
+		"the day's budget of the agent, of its thread or of the repository is used up",
+		"raise `budget`, or wait for the next day (UTC)"),
 	doc(OverWindow, Busy, ByItself, "{thread} has used {note}{until}",
 		"a window of the thread's subscription is used up", "wait, or raise `windows`"),
 	doc(WindowKept, Busy, ByItself, "{thread} keeps the rest of its {note}{until}",
@@ -454,7 +465,7 @@ var codeDocs = []CodeDoc{
 	doc(StopOverLimit, NoHold, ByItself, "{note}",
 		"the session, or its issue, has used as much as its role allows", "`max_tokens` and `max_usd` of the role"),
 	doc(StopOverBudget, NoHold, ByItself, "{who} has used {note} today{until}",
-		"the day's budget of the agent or of its thread is used up", "`budget`"),
+		"the day's budget of the agent, of its thread or of the repository is used up", "`budget`"),
 	doc(RuleBroken, NoHold, ByItself, "kept back by a check: {note}",
 		"working on it would break a rule that must hold: a mistake of disinto itself", "report it, with the log"),
 }

@@ -207,6 +207,34 @@ type Repo struct {
 	// Verify must pass before a push; no commands: none. VerifyTries are the messages to the agent until then.
 	Verify      agents.Commands
 	VerifyTries int
+
+	Priority    int           // of issues without a label for it
+	MaxSessions int           // at a time; 0: no limit of its own
+	Budget      agents.Budget // of all sessions in it
+	// Agents write and do scheduled work in it, and Reviewers review there; sorted. nil: every agent with such a role.
+	Agents, Reviewers []string
+	Prompts           string // folder with its own prompts; empty: those of the factory
+}
+
+// Priority returns the priority of an issue with these labels in a repository.
+func (c *Config) Priority(repo string, labels []string) int {
+	if r := c.RepoTable(repo); r != nil {
+		return forge.PriorityOr(labels, r.Priority)
+	}
+	return forge.Priority(labels)
+}
+
+// WorksIn reports whether an agent may do a kind of work in a repository, if it has a role for it.
+func (c *Config) WorksIn(repo, agent string, kind agents.Kind) bool {
+	r := c.RepoTable(repo)
+	if r == nil {
+		return true
+	}
+	list := r.Agents
+	if kind == agents.KindReview {
+		list = r.Reviewers
+	}
+	return list == nil || slices.Contains(list, agent)
 }
 
 // Room returns what sessions in a repository get around their agents.

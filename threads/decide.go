@@ -188,7 +188,7 @@ func (d *decision) hold() {
 
 // takenMeanwhile returns why an item that no rule objected to cannot start after the other starts of this plan.
 func (v *view) takenMeanwhile(w *work) *Reason {
-	return cmp.Or(chainBusy(v, w), sessionsLeft(v, w), reviewLimit(v, w), openerLimit(v, w))
+	return cmp.Or(chainBusy(v, w), repoFull(v, w), sessionsLeft(v, w), reviewLimit(v, w), openerLimit(v, w))
 }
 
 // asShown is the kind of work as users see it: an approved pull request is still in review.

@@ -393,6 +393,15 @@ type RepoHistory struct {
 	RedWhy  string `json:"red_why,omitempty"`
 	// Turns has the last start of each kind of work. The repository whose last one is oldest has the next turn.
 	Turns map[agents.Kind]time.Time `json:"turns,omitempty"`
+	Spent Spent                     `json:"spent,omitzero"`
+	// Barred has the agents whose accounts lack a right in the repository.
+	Barred map[string]Bar `json:"barred,omitempty"`
+}
+
+// Bar keeps an agent from starting in one repository.
+type Bar struct {
+	Until time.Time `json:"until"`
+	Why   string    `json:"why"`
 }
 
 // AuthorHistory remembers a person who opened a pull request.

@@ -109,7 +109,7 @@ func (w *work) session() *Session {
 func (v *view) fillIssue(w *work, is *forge.Issue) {
 	w.issue, w.pin, w.pulls, w.queued = is, v.pinOf(is), v.pulls[is.Ref], is.Has(forge.LabelBacklog)
 	w.Kind, w.Ref, w.Chain, w.Title = agents.KindIssue, is.Ref, is.Ref, is.Title
-	w.Priority, w.Since = forge.Priority(is.Labels), is.Created
+	w.Priority, w.Since = v.Config.Priority(is.Repo, is.Labels), is.Created
 	v.remember(w)
 	if w.Comments = nil; w.queued {
 		v.planning(w)
@@ -121,7 +121,7 @@ func (v *view) fillIssue(w *work, is *forge.Issue) {
 func (v *view) fillPull(w *work, p *forge.Pull, st *stage) {
 	w.pull, w.stage, w.queued = p, st, true
 	w.Kind, w.Ref, w.Chain, w.Title = st.kind, p.Ref, st.chain, p.Title
-	w.Priority, w.Since, w.HeadSHA, w.Cause = forge.Priority(p.Labels), st.since, p.HeadSHA, st.cause
+	w.Priority, w.Since, w.HeadSHA, w.Cause = v.Config.Priority(p.Repo, p.Labels), st.since, p.HeadSHA, st.cause
 	w.Base, w.Seen = p.Base, p.Updated
 	v.remember(w)
 	if st.kind == agents.KindReview && !st.own && !v.isAgent(p.Author) {
@@ -129,7 +129,7 @@ func (v *view) fillPull(w *work, p *forge.Pull, st *stage) {
 	}
 	w.Comments = v.about(w)
 	if is := v.Facts.Issue(st.chain); is != nil {
-		w.Priority = forge.Priority(is.Labels)
+		w.Priority = v.Config.Priority(is.Repo, is.Labels)
 	}
 	v.complete(w)
 }

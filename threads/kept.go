@@ -86,7 +86,8 @@ func (v *view) reviewed(w Warm) *forge.Pull {
 		if st.kind != agents.KindReview && !late {
 			continue
 		}
-		if a := v.Config.AgentByLogin(p.Author); a != nil && a.Name == w.Agent && v.Config.reviewable(st.writers) {
+		a := v.Config.AgentByLogin(p.Author)
+		if a != nil && a.Name == w.Agent && v.Config.reviewable(p.Repo, st.writers) {
 			return p
 		}
 	}

@@ -35,11 +35,13 @@ func (c *Config) anyLocal(writers []string) bool {
 	})
 }
 
-// reviewable reports whether any configured agent may review the work of these writers.
-func (c *Config) reviewable(writers []string) bool {
+// reviewable reports whether any configured agent may review the work of these writers in a repository; empty: in one
+// without agents of its own.
+func (c *Config) reviewable(repo string, writers []string) bool {
 	local := c.anyLocal(writers)
 	for i := range c.Agents {
-		if a := &c.Agents[i]; c.Does(a, agents.KindReview) && c.unpaired(a, writers, local) == "" {
+		a := &c.Agents[i]
+		if c.Does(a, agents.KindReview) && c.unpaired(a, writers, local) == "" && c.WorksIn(repo, a.Name, agents.KindReview) {
 			return true
 		}
 	}
@@ -47,7 +49,7 @@ func (c *Config) reviewable(writers []string) bool {
 }
 
 // hasReviewers reports whether any review agent is configured. Without one, people review.
-func (c *Config) hasReviewers() bool { return c.reviewable(nil) }
+func (c *Config) hasReviewers() bool { return c.reviewable("", nil) }
 
 // Does reports whether one of an agent's roles does a kind of work.
 func (c *Config) Does(a *agents.Agent, kind agents.Kind) bool {

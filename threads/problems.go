@@ -1,6 +1,7 @@
 package threads
 
 import (
+	"fmt"
 	"slices"
 
 	"codeberg.org/johba/disinto/agents"
@@ -22,8 +23,8 @@ func (p Problem) String() string {
 }
 
 // Problems lists the mistakes that `disinto check` refuses. `disinto run` tolerates them, and holds the work with a
-// reason. The scheduler's own rules find them, so the two cannot disagree. Agents come first, then roles, each sorted
-// by name.
+// reason. The scheduler's own rules find them, so the two cannot disagree. Agents come first, then repositories and
+// roles, each sorted by name.
 func (c *Config) Problems() []Problem {
 	v := &view{Snapshot: &Snapshot{Config: c}}
 	var all []Problem
@@ -33,8 +34,16 @@ func (c *Config) Problems() []Problem {
 		if why := hasToken(v, cand); why != nil {
 			all = append(all, Problem{key, *why})
 		}
-		if why := c.noReviewer(&c.Agents[i]); why != nil {
+		if why := c.noReviewer("", &c.Agents[i]); why != nil {
 			all = append(all, Problem{key, *why})
+		}
+	}
+	for _, r := range c.Repos {
+		for i := range c.Agents {
+			why := c.noReviewer(r.Name, &c.Agents[i])
+			if why != nil && c.ownCrew(r.Name) && c.noReviewer("", &c.Agents[i]) == nil {
+				all = append(all, Problem{fmt.Sprintf("repos.%q", r.Name), *why})
+			}
 		}
 	}
 	for i := range c.Roles {
@@ -45,13 +54,18 @@ func (c *Config) Problems() []Problem {
 	return all
 }
 
-// noReviewer returns why nobody may review what an author writes, or nil.
-func (c *Config) noReviewer(a *agents.Agent) *Reason {
-	if !c.Does(a, agents.KindIssue) {
+// noReviewer returns why nobody may review what an author writes in a repository, or nil. Empty stands for those
+// without agents of their own, if there are any.
+func (c *Config) noReviewer(repo string, a *agents.Agent) *Reason {
+	nowhere := repo == "" && len(c.Forge.Repos) > 0 && !slices.ContainsFunc(c.Forge.Repos, func(name string) bool {
+		return !c.ownCrew(name)
+	})
+	if nowhere || !c.Does(a, agents.KindIssue) || !c.WorksIn(repo, a.Name, agents.KindIssue) {
 		return nil
 	}
 	v := &view{Snapshot: &Snapshot{Config: c}}
-	return canBeReviewed(v, &traits{traitKey: traitKey{kind: agents.KindIssue}}, candidate{agent: &agentState{Agent: a}})
+	t := &traits{traitKey: traitKey{kind: agents.KindIssue, repo: repo}}
+	return canBeReviewed(v, t, candidate{agent: &agentState{Agent: a}})
 }
 
 // Deadlocked lists the agents of a thread whose sessions wait for a review by agents of the same thread, if they can

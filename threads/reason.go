@@ -120,6 +120,8 @@ func (r *Reason) operand(name string) string {
 		return strconv.Itoa(r.Count)
 	case "limit":
 		return strconv.Itoa(r.Limit)
+	case "repo":
+		return r.Repo
 	case "note":
 		return r.Note
 	case "person":

@@ -129,7 +129,8 @@ func (d *decision) inTurn(w *work) string {
 	return fmt.Sprintf("; %d repositories have their turns first", len(first))
 }
 
-// repoFree holds the items of a repository that a person has paused. Merges go on.
+// repoFree holds the items of a repository that a person has paused, or that has reached a limit of its own. Merges go
+// on.
 func repoFree(v *view, w *work) *Reason {
 	if w.Kind == stageMerge {
 		return nil
@@ -138,7 +139,44 @@ func repoFree(v *view, w *work) *Reason {
 	if by, paused := v.History.Paused[Pause{Repo: repo}]; paused {
 		return &Reason{Code: Paused, Repo: repo, Note: by.Words()}
 	}
+	if t := v.Config.RepoTable(repo); t != nil {
+		return cmp.Or(v.overBudget(Spender{Repo: repo}, t.Budget), repoFull(v, w))
+	}
 	return nil
+}
+
+// repoFull holds the items of a repository with as many sessions as it may have.
+func repoFull(v *view, w *work) *Reason {
+	t := v.Config.RepoTable(w.Ref.Repo)
+	if t == nil || t.MaxSessions == 0 || w.home == nil || w.home.sessions < t.MaxSessions {
+		return nil
+	}
+	return &Reason{Code: RepoFull, Repo: t.Name, Count: w.home.sessions, Limit: t.MaxSessions}
+}
+
+// worksThere keeps agents out of repositories that name others.
+func worksThere(v *view, t *traits, c candidate) *Reason {
+	if v.Config.WorksIn(t.repo, c.agent.Name, t.kind) {
+		return nil
+	}
+	return &Reason{Code: NotInRepo, Agent: c.agent.Name, Repo: t.repo}
+}
+
+// hasAccess holds an agent in a repository where its account lacks a right, and nowhere else.
+func hasAccess(v *view, t *traits, c candidate) *Reason {
+	b := v.History.Repo(t.repo).Barred[c.agent.Name]
+	if !v.later(b.Until) {
+		return nil
+	}
+	return &Reason{Code: NoAccess, Agent: c.agent.Name, Repo: t.repo, Until: b.Until, Note: b.Why}
+}
+
+// Bar keeps an agent from starting in the repository until a time.
+func (r *RepoHistory) Bar(agent string, until time.Time, why string) {
+	if r.Barred == nil {
+		r.Barred = make(map[string]Bar)
+	}
+	r.Barred[agent] = Bar{until, why}
 }
 
 // Turn notes a start in the repository.
@@ -147,4 +185,40 @@ func (r *RepoHistory) Turn(kind agents.Kind, at time.Time) {
 		r.Turns = make(map[agents.Kind]time.Time)
 	}
 	r.Turns[kind] = at
+}
+
+// ownCrew reports whether a repository names agents or reviewers.
+func (c *Config) ownCrew(repo string) bool {
+	r := c.RepoTable(repo)
+	return r != nil && (r.Agents != nil || r.Reviewers != nil)
+}
+
+// places returns the repositories in which different agents work: one for all that name none, and each that does.
+func (c *Config) places() (names []string) {
+	for _, name := range c.Forge.Repos {
+		if !slices.Contains(names, c.place(name)) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// place returns the one of places that stands for a repository.
+func (c *Config) place(repo string) string {
+	if c.ownCrew(repo) {
+		return repo
+	}
+	i := slices.IndexFunc(c.Forge.Repos, func(name string) bool { return !c.ownCrew(name) })
+	if i < 0 {
+		return repo
+	}
+	return c.Forge.Repos[i]
+}
+
+// apart names a repository with agents of its own: " in o/r"; empty for others.
+func (c *Config) apart(repo string) string {
+	if !c.ownCrew(repo) {
+		return ""
+	}
+	return " in " + repo
 }

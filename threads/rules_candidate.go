@@ -68,6 +68,7 @@ type candidateRule struct {
 
 var candidateRules = []candidateRule{
 	{"role fits", roleFits},
+	{"works in the repository", worksThere},
 	{"has the skills", hasSkills},
 	{"not pinned to another", notPinned},
 	{"on its route", onRoute},
@@ -77,6 +78,7 @@ var candidateRules = []candidateRule{
 	{"not its own work", notOwnWork},
 	{"not local on local", notLocalPair},
 	{"its work can be reviewed", canBeReviewed},
+	{"has access to the repository", hasAccess},
 	{"another first after a failure", anotherFirst},
 }
 
@@ -409,8 +411,8 @@ func (v *view) unpaired(t *traits, c candidate) Code {
 // Without any review agent people review everything, and the rule is off.
 func canBeReviewed(v *view, t *traits, c candidate) *Reason {
 	with := append(slices.Clip(t.writers), c.agent.Name)
-	stuck := t.kind.Writes() && v.Config.hasReviewers() && !v.Config.reviewable(with) &&
-		(t.kind == agents.KindIssue || v.Config.reviewable(t.writers))
+	stuck := t.kind.Writes() && v.Config.hasReviewers() && !v.Config.reviewable(t.repo, with) &&
+		(t.kind == agents.KindIssue || v.Config.reviewable(t.repo, t.writers))
 	if stuck {
 		return &Reason{Code: NoReviewer, Agent: c.agent.Name}
 	}

@@ -47,7 +47,7 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 //	                                   dialogue N question|plan|split RUN AGENT [asked] [answered=-1h] [approved]
 //	                                   [comments=1,2] WORDS, dialogue N gone,
 //	                                   idle, fruitless, refused, retried, labelled, asked, ci-fixes, failures, rung,
-//	                                   conflicts, reviews, reviewed, no-merge, carried, setup, turn
+//	                                   conflicts, reviews, reviewed, no-merge, carried, setup, turn, barred
 //	remote HOST/AGENT STATE [idle=-3m] [skills=a,b]  an agent of another host
 //	repo NAME                          another repository; o/r is there
 //	unissue N, unpull N, unsession AGENT, now +5m, scan, unread, off WORDS
@@ -765,11 +765,16 @@ func (w *scriptWorld) history(f []string) {
 		if f[0] == "resumed" {
 			delete(h.Paused, p)
 		}
-	case "spent": // agent=NAME or thread=NAME, TIME, INPUT-TOKENS OUTPUT-TOKENS DOLLARS of a session that ended then
+	case "barred": // REPO AGENT UNTIL WHY...
+		Entry(h.Repos, f[1]).Bar(f[2], w.at(f[3]), strings.Join(f[4:], " "))
+	case "spent": // agent|thread|repo=NAME, TIME, INPUT-TOKENS OUTPUT-TOKENS DOLLARS of a session that ended then
 		var spent *Spent
-		if kind, name, _ := strings.Cut(f[1], "="); kind == "agent" {
+		switch kind, name, _ := strings.Cut(f[1], "="); kind {
+		case "agent":
 			spent = &Entry(h.Agents, name).Spent
-		} else {
+		case "repo":
+			spent = &Entry(h.Repos, name).Spent
+		default:
 			spent = &Entry(h.Threads, name).Spent
 		}
 		usd, err := strconv.ParseFloat(f[5], 64)

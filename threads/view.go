@@ -208,7 +208,7 @@ func (v *view) indexPulls() {
 		p, st := &v.Facts.Pulls[i], &v.stages[i]
 		waits := !p.Closed && st.kind == agents.KindReview && !p.Draft && forge.SkipLabel(p.Labels) == "" &&
 			!v.unwanted(p) && !v.askedAgain(p.Ref) && !v.unshown(p) && v.unwork(p, st) == nil && v.reviewsLeft(st.chain)
-		if waits && st.own && !st.stray && (v.Config.reviewable(st.writers) || !v.Config.hasReviewers()) {
+		if waits && st.own && !st.stray && (v.Config.reviewable(p.Repo, st.writers) || !v.Config.hasReviewers()) {
 			v.waiting[p.Repo]++
 		}
 	}

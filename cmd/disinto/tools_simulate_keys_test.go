@@ -55,6 +55,9 @@ cli = "claude"
 {routes}
 [stealing]
 {stealing}
+[repos."o/r"]
+priority = 5
+{repo}
 `
 
 // turned is a key of factory.toml with two values that change a trial, or the reason why none can.
@@ -150,6 +153,12 @@ var keys = slices.Concat([]turned{
 			"dev": `escalate = ["dev-c"]`,
 		},
 	},
+	{key: "repos.agents", section: "repo", two: `agents = ["dev-a", "gardener-a"]`},
+	{key: "repos.reviewers", section: "repo", two: `reviewers = ["dev-c"]`, also: map[string]string{
+		"dev-c": `roles = ["dev", "review"]`,
+	}},
+	{key: "repos.max_sessions", section: "repo", two: "max_sessions = 1"},
+	{key: "repos.budget", section: "repo", two: "budget = { tokens_per_day = 1000 }"},
 	{key: "routes", section: "routes", two: `sql = "dev-c"`},
 	{
 		key: "stealing.enabled", section: "stealing", one: "enabled = true", two: "enabled = false", also: pushed,
@@ -171,6 +180,8 @@ var keys = slices.Concat([]turned{
 		"factory.max_log", "factory.keep", "factory.keep_workspaces", "agents.user", "agents.limits"),
 	cannot("it is about who may ask the supervisor", "factory.listen", "factory.listen_token", "factory.listen_hosts",
 		"factory.listen_web", "factory.web_client_id", "factory.web_url", "factory.listen_metrics", "factory.hooks_url"),
+	cannot("a journal has the priority of each session", "repos.priority"),
+	cannot(programs, "repos.prompts"),
 	cannot(programs, "threads.base_url", "threads.env", "threads.env_allow", "threads.env_deny", "agents.base_url",
 		"roles.cli", "roles.command", "roles.cwd", "roles.prompt", "roles.env_allow", "roles.env_deny", "roles.sandbox",
 		"roles.sandbox_read", "roles.sandbox_write", "roles.sandbox_connect", "roles.listen", "roles.root"),

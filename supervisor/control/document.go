@@ -139,8 +139,8 @@ type DiskDocument struct {
 	Deleted    int   `json:"deleted"` // logs, results and workspaces, since the supervisor started
 }
 
-// SpentDocument counts the tokens and dollars of an agent or a thread in the sessions that ended on this day (UTC),
-// with the limits.
+// SpentDocument counts the tokens and dollars of an agent, a thread or a repository in the sessions that ended on this
+// day (UTC), with the limits.
 type SpentDocument struct {
 	Tokens       int64   `json:"tokens"` // read and written, without those from a cache
 	USD          float64 `json:"usd"`
@@ -225,6 +225,9 @@ type RepoDocument struct {
 	Sessions int    `json:"sessions"`         // that run in it
 	Paused   bool   `json:"paused,omitempty"` // a person paused this repository
 	threads.PauseNote
+	// MaxSessions is how many may run in it; left out where there is no limit.
+	MaxSessions int           `json:"max_sessions,omitempty"`
+	Spent       SpentDocument `json:"spent"` // by all sessions in it
 }
 
 // AgentState is the state of an agent.

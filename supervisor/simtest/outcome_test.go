@@ -400,7 +400,7 @@ func TestClaimFails(t *testing.T) {
 		name string
 		err  error
 		at   time.Duration // start of the first session
-		held bool          // the agent is held, not the item
+		held bool          // the agents are held in the repository, not the item
 	}{
 		{"taken", forge.ErrTaken, 2 * time.Minute, false},
 		{"gone", forge.ErrNotFound, 2 * time.Minute, false},
@@ -422,13 +422,14 @@ func TestClaimFails(t *testing.T) {
 				})
 				l := w.Start()
 				time.Sleep(30 * time.Second)
-				held := l.Document().Agents[0]
+				held := l.Document()
 				time.Sleep(6 * time.Minute)
 				l.Kill()
 				l.Bury()
 				w.Check()
-				if got := held.State == "held"; got != tt.held || got && !strings.Contains(held.Why, "forbidden") {
-					t.Errorf("got agent %+v, want held=%v", held, tt.held)
+				got := held.Queue[0].Code == threads.NoAccess
+				if got != tt.held || got && !strings.Contains(held.Queue[0].Why, "forbidden") || held.Agents[0].State != "idle" {
+					t.Errorf("got queue %+v, agents %+v, want held=%v", held.Queue, held.Agents, tt.held)
 				}
 				runs := w.Exec.Runs()
 				if len(runs) == 0 {

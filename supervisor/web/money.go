@@ -94,7 +94,7 @@ func sums(d *control.Document, record *control.RecordDocument) section {
 func budgets(d *control.Document) section {
 	sec := section{
 		ID: "budgets", Title: "Budgets of today", Class: "bars panel",
-		Empty: "No agent and no thread has a budget: budget in factory.toml sets one.",
+		Empty: "Nothing has a budget: budget in factory.toml sets one.",
 	}
 	add := func(id, of, when string, s *control.SpentDocument) {
 		for i, m := range meters(of, when, s) {
@@ -112,6 +112,9 @@ func budgets(d *control.Document) section {
 	for i := range d.Agents {
 		add("agent-"+d.Agents[i].Name, d.Agents[i].Name, "today", &d.Agents[i].Spent)
 	}
+	for i := range d.Repos {
+		add("repo-"+d.Repos[i].Name, d.Repos[i].Name, "today", &d.Repos[i].Spent)
+	}
 	return sec
 }
 
@@ -122,7 +125,7 @@ type meter struct {
 	Over     bool    // the budget is used up
 }
 
-// meters returns the budgets of an agent or a thread; empty if it has none.
+// meters returns the budgets of an agent, a thread or a repository; empty if it has none.
 func meters(of, when string, d *control.SpentDocument) (list []meter) {
 	if limit := d.TokensPerDay; limit > 0 {
 		text := fmt.Sprintf("%s of %s tokens %s", control.Tokens(d.Tokens), control.Tokens(limit), when)

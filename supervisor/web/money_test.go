@@ -170,11 +170,14 @@ func TestAgentsAndMoney(t *testing.T) {
 		}
 	}
 	v.api.set("/v1/state", &control.Document{Repos: []control.RepoDocument{
-		{Name: "o/r", Sessions: 2}, {Name: "o/s", Paused: true, PauseNote: threads.PauseNote{PausedAt: time.Now()}},
+		{Name: "o/r", Sessions: 2, MaxSessions: 3, Spent: control.SpentDocument{USD: 1, USDPerDay: 4}},
+		{Name: "o/s", Paused: true, PauseNote: threads.PauseNote{PausedAt: time.Now()}},
 	}})
-	if _, page := v.get("/"); !strings.Contains(page, "2 running") || !strings.Contains(page, `aria-label="Pause o/r"`) ||
-		!strings.Contains(page, `aria-label="Resume o/s"`) {
-		t.Errorf("the page lacks a repository or its button:\n%s", page)
+	_, now := v.get("/")
+	for _, want := range []string{"2 of 3 running", "$1.00 of $4.00", `"Pause o/r"`, `"Resume o/s"`} {
+		if !strings.Contains(now, want) {
+			t.Errorf("the page does not have %s:\n%s", want, now)
+		}
 	}
 	_, page := v.get("/agents")
 	v.post("/do/pause", v.server.URL, url.Values{"name": {"dev-qwen"}, "secret": {v.secret(page)}, "back": {"/agents"}})

@@ -67,11 +67,7 @@ func (d *decoder) checkLadder(key, rungs []string, writes bool) {
 	for _, name := range rungs {
 		switch a := d.config.Agent(name); {
 		case a == nil:
-			var names []string
-			for _, a := range d.config.Agents {
-				names = append(names, a.Name)
-			}
-			d.wrong(d.lineOf(key), key, "has %q in it, which is no agent%s", name, threads.Suggest(name, names))
+			d.wrong(d.lineOf(key), key, "has %q in it, which is no agent%s", name, threads.Suggest(name, d.agentNames()))
 		case !d.config.Does(a, agents.KindIssue):
 			d.wrong(d.lineOf(key), key, `has %s in it, which has no role with on = "issue"`, name)
 		}

@@ -14,13 +14,25 @@ const twoRepos = `[forge]
 url = "http://forgejo:3000"
 token = "t"
 repos = ["johba/harb", "johba/site"]
-` + worker
+[threads.llama]
+backend = "local"
+agents = ["dev-qwen", "dev-a"]
+[threads.api]
+backend = "api"
+agents = ["review-a"]
+`
 
 func TestRepos(t *testing.T) {
 	c, err := Decode("factory.toml", twoRepos+`
 [repos."johba/site"]
 setup = [["npm", "ci"], ["npm", "run", "build"]]
 setup_timeout = "20m"
+priority = 2
+max_sessions = 4
+budget = { usd_per_day = 20 }
+agents = ["dev-a"]
+reviewers = ["review-a"]
+prompts = "site"
 [repos."Johba/Harb"]
 setup = [["go", "mod", "download"]]
 verify = [["go", "test", "./..."]]
@@ -32,10 +44,13 @@ verify_tries = 0
 	want := []threads.Repo{
 		{Name: "johba/harb", Setup: agents.Commands{
 			Argv: [][]string{{"go", "mod", "download"}}, Timeout: 10 * time.Minute,
-		}, Verify: agents.Commands{Argv: [][]string{{"go", "test", "./..."}}, Timeout: 15 * time.Minute}},
-		{Name: "johba/site", Setup: agents.Commands{
-			Argv: [][]string{{"npm", "ci"}, {"npm", "run", "build"}}, Timeout: 20 * time.Minute,
-		}, Verify: agents.Commands{Timeout: 15 * time.Minute}, VerifyTries: 3},
+		}, Verify: agents.Commands{Argv: [][]string{{"go", "test", "./..."}}, Timeout: 15 * time.Minute}, Priority: 5},
+		{
+			Name: "johba/site", Setup: agents.Commands{
+				Argv: [][]string{{"npm", "ci"}, {"npm", "run", "build"}}, Timeout: 20 * time.Minute,
+			}, Verify: agents.Commands{Timeout: 15 * time.Minute}, VerifyTries: 3, Priority: 2, MaxSessions: 4,
+			Budget: agents.Budget{USD: 20}, Agents: []string{"dev-a"}, Reviewers: []string{"review-a"}, Prompts: "site",
+		},
 	}
 	if diff := cmp.Diff(want, c.Repos); diff != "" {
 		t.Error(diff)
@@ -46,20 +61,32 @@ verify_tries = 0
 }
 
 func TestRepoMistakes(t *testing.T) {
+	const harb = "[repos.\"johba/harb\"]\n"
 	const commands = `want a list of commands such as [["mkdir", "-p", "/models"]]`
 	for _, tt := range []struct{ text, want string }{
-		{"[repos.\"johba/harp\"]\nsetup = [[\"a\"]]", `:8: repos."johba/harp": is not among the repos of [forge], did you mean johba/harb?`},
-		{"[repos.\"johba/harb\"]", `:8: repos."johba/harb": is empty, want setup or verify`},
+		{"[repos.\"johba/harp\"]\nsetup = [[\"a\"]]", `:11: repos."johba/harp": is not among the repos of [forge], did you mean johba/harb?`},
+		{"[repos.\"johba/harb\"]", `:11: repos."johba/harb": is empty, want a key such as setup or agents`},
 		{
 			"[repos.\"johba/harb\"]\nsetup = [[\"a\"]]\n[repos.\"johba/Harb\"]\nsetup = [[\"a\"]]",
-			`:10: repos."johba/Harb": is the repository of another table, too: the case of letters does not count`,
+			`:13: repos."johba/Harb": is the repository of another table, too: the case of letters does not count`,
 		},
-		{"[repos.\"johba/harb\"]\nsetup = [\"npm ci\"]", `:9: repos."johba/harb".setup: has a string in it, ` + commands},
-		{"[repos.\"johba/harb\"]\nsetup_timeout = \"1m\"", `:9: repos."johba/harb".setup_timeout: is set, and setup is not`},
-		{"[repos.\"johba/harb\"]\nsetup = [[\"a\"]]\nsetup_timeout = \"1ms\"", `:10: repos."johba/harb".setup_timeout: is 1ms, want at least 1s`},
-		{"[repos.\"johba/harb\"]\nsetup = [[\"a\"]]\nsetups = 1", `:10: repos."johba/harb".setups: unknown key, did you mean setup?`},
-		{"[repos.\"johba/harb\"]\nverify_tries = 1", `:9: repos."johba/harb".verify_tries: is set, and verify is not`},
-		{"[repos]\nsetup = [[\"a\"]]", `:9: repos.setup: is a list, want a table`},
+		{"[repos.\"johba/harb\"]\nsetup = [\"npm ci\"]", `:12: repos."johba/harb".setup: has a string in it, ` + commands},
+		{"[repos.\"johba/harb\"]\nsetup_timeout = \"1m\"", `:12: repos."johba/harb".setup_timeout: is set, and setup is not`},
+		{"[repos.\"johba/harb\"]\nsetup = [[\"a\"]]\nsetup_timeout = \"1ms\"", `:13: repos."johba/harb".setup_timeout: is 1ms, want at least 1s`},
+		{"[repos.\"johba/harb\"]\nsetup = [[\"a\"]]\nsetups = 1", `:13: repos."johba/harb".setups: unknown key, did you mean setup?`},
+		{"[repos.\"johba/harb\"]\nverify_tries = 1", `:12: repos."johba/harb".verify_tries: is set, and verify is not`},
+		{harb + "priority = 11", `:12: repos."johba/harb".priority: is 11, want 1 (first) to 10 (last)`},
+		{harb + "max_sessions = 0", `:12: repos."johba/harb".max_sessions: is 0, want at least 1`},
+		{harb + "budget = {}", `:12: repos."johba/harb".budget: is empty, want tokens_per_day or usd_per_day`},
+		{harb + "agents = []", `:12: repos."johba/harb".agents: is empty, want at least one agent; without the key it is every agent`},
+		{
+			harb + "agents = [\"dev-b\"]",
+			`:12: repos."johba/harb".agents: has "dev-b" in it, which is in no thread's agents, did you mean dev-a?`,
+		},
+		{harb + "agents = [\"review-a\"]", `:12: repos."johba/harb".agents: has review-a in it, which has no role for issue`},
+		{harb + "reviewers = [\"dev-a\"]", `:12: repos."johba/harb".reviewers: has dev-a in it, which has no role for review`},
+		{harb + "prompts = 1", `:12: repos."johba/harb".prompts: is a number, want a string`},
+		{"[repos]\nsetup = [[\"a\"]]", `:12: repos.setup: is a list, want a table`},
 	} {
 		_, err := Decode("factory.toml", twoRepos+tt.text, inContainer)
 		if err == nil || err.Error() != "factory.toml"+tt.want {

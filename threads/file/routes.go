@@ -40,11 +40,7 @@ func (t *table) oneOrMore(key string) []string {
 func (d *decoder) checkRoute(t *table, skill, name string) {
 	a := d.config.Agent(name)
 	if a == nil {
-		var known []string
-		for i := range d.config.Agents {
-			known = append(known, d.config.Agents[i].Name)
-		}
-		t.wrong(skill, "has %q in it, which is in no thread's agents%s", name, threads.Suggest(name, known))
+		t.wrong(skill, "has %q in it, which is in no thread's agents%s", name, threads.Suggest(name, d.agentNames()))
 		return
 	}
 	if !slices.Contains(a.Skills, skill) {

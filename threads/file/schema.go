@@ -94,6 +94,7 @@ prompt = ""
 [services.name]
 command = [""]
 [repos."o/r"]
+budget = { usd_per_day = 1 }
 `
 
 // recorded returns the shape of the whole file. The decoder records it while it reads everything.

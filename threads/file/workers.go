@@ -362,7 +362,7 @@ func (d *decoder) role(t *table, unset agents.Role) agents.Role {
 		On:             on,
 		Label:          t.text("label"),
 		Every:          t.duration("every", unset.Every, time.Second),
-		Priority:       t.number("priority", forge.DefaultPriority, 1),
+		Priority:       t.urgency(),
 		CLI:            t.optional("cli", agents.CLINames()...),
 		Command:        d.command(t),
 		Prompt:         agents.PromptBy(t.optional("prompt", string(agents.PromptStdin), string(agents.PromptFile))),
@@ -380,10 +380,6 @@ func (d *decoder) role(t *table, unset agents.Role) agents.Role {
 	t.spending(&r)
 	r.Escalate, r.EscalateAfter = t.ladder()
 	t.builtIn(&r)
-	t.shapeOf("priority").between(1, 10)
-	if r.Priority > 10 {
-		t.wrong("priority", "is %d, want 1 (first) to 10 (last)", r.Priority)
-	}
 	t.times(&r)
 	if on != "" && !on.Items() && r.Label != "" {
 		t.wrong("label", `is set, but on is %q: such work has no labels`, on)

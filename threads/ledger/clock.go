@@ -54,6 +54,9 @@ func (s *State) TurnBack(newest, now time.Time) {
 		back(days, &o.Day)
 	}
 	s.turnBackRests(off)
+	for _, r := range s.Repos {
+		back(days, &r.Spent.Day)
+	}
 	for _, t := range s.Threads {
 		back(off, &t.ParkedUntil)
 		back(days, &t.Spent.Day)
@@ -78,6 +81,9 @@ func (s *State) turnBackRests(off time.Duration) {
 		back(off, &r.SetupUntil)
 		for kind, at := range r.Turns {
 			r.Turns[kind] = at.Add(-off)
+		}
+		for agent, b := range r.Barred {
+			r.Bar(agent, b.Until.Add(-off), b.Why)
 		}
 	}
 	for _, k := range s.Failing {

@@ -118,7 +118,13 @@ func (s *State) compactMaps(now time.Time) iter.Seq[Record] {
 		list = append(list, Record{At: now, Failing: &Failing{c, *s.Failing[c]}})
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Repos)) {
-		if h := *s.Repos[name]; !isZero(h) {
+		h := *s.Repos[name]
+		h.Spent, h.Barred = h.Spent.Today(now), maps.Clone(h.Barred)
+		maps.DeleteFunc(h.Barred, func(_ string, b threads.Bar) bool { return !b.Until.After(now) })
+		if len(h.Barred) == 0 {
+			h.Barred = nil
+		}
+		if !isZero(h) {
 			list = append(list, Record{At: now, Repo: &Repo{name, h}})
 		}
 	}

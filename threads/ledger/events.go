@@ -107,8 +107,8 @@ func (r *Used) apply(s *State, at time.Time) {
 	}
 }
 
-// use adds the usage of a session up to a time to its agent's, its thread's and its issue's, and returns the session
-// with it. Usage that shrinks counts for nothing.
+// use adds the usage of a session up to a time to its agent's, its thread's, its repository's and its issue's, and
+// returns the session with it. Usage that shrinks counts for nothing.
 func (s *State) use(open Open, at time.Time, u agents.Usage) Open {
 	total := open.Used.Max(u.Bounded())
 	more := total.Less(open.Used)
@@ -118,6 +118,8 @@ func (s *State) use(open Open, at time.Time, u agents.Usage) Open {
 	open.Used = total
 	agent, thread := Entry(s.Agents, open.Agent), Entry(s.Threads, open.Thread)
 	agent.Spent, thread.Spent = agent.Spent.Add(at, more), thread.Spent.Add(at, more)
+	repo := Entry(s.Repos, open.Item.Ref.Repo)
+	repo.Spent = repo.Spent.Add(at, more)
 	thread.Use(at, more)
 	if open.Item.Kind != agents.KindSchedule {
 		c := s.chain(open.Chain)

@@ -192,6 +192,8 @@ func everything() []Record {
 		{At: noon, Retry: &Retry{Refs: []Ref{{"o/r", 0}}, Role: "gardener"}},
 		{At: noon, Repo: &Repo{"o/r", threads.RepoHistory{
 			SetupFails: 2, SetupUntil: noon, SetupWhy: "npm ci, exit 1", RedBase: "ba5e", RedWhy: "go test, exit 1",
+			Spent:  threads.Spent{Day: threads.Day(noon), Tokens: 7},
+			Barred: map[string]threads.Bar{"dev-qwen": {Until: noon.Add(time.Hour), Why: "may only read"}},
 		}}},
 		{At: noon, Pause: &Pause{}},
 		{At: noon, Pause: &Pause{Off: true}},

@@ -79,7 +79,7 @@ type outcome struct {
 // outcomes is the table: design section 7.
 var outcomes = []outcome{
 	{"claim taken", claimFailed(ClaimTaken), (*ended).taken, false},
-	{"claim forbidden", claimFailed(ClaimForbidden), holdAgent(forbiddenRest), false},
+	{"claim forbidden", claimFailed(ClaimForbidden), (*ended).barred, false},
 	// The claim stays in the books, because a write without an answer may have half happened: reconcile removes any part
 	// that the forge shows.
 	{"claim unanswered", is(agents.ClaimFailed), coolDown(unavailableRest), false},
@@ -137,6 +137,9 @@ func overLimit(e *ended) bool {
 func holdAgent(rest time.Duration) func(*ended) {
 	return func(e *ended) { e.agent.Hold(e.at.Add(rest), e.Reason) }
 }
+
+// barred holds the agent in this repository: its account may have the right in others.
+func (e *ended) barred() { e.repo.Bar(e.Agent, e.at.Add(forbiddenRest), e.Reason) }
 
 // rejected holds the agent: every issue would fail in the same way within seconds.
 func (e *ended) rejected() { e.agent.HoldAs(threads.TokenRejected, e.at.Add(forbiddenRest), e.Reason) }

@@ -198,9 +198,11 @@ func TestEndTable(t *testing.T) {
 		},
 		{
 			"claim forbidden",
-			End{Result: agents.ClaimFailed, Claim: ClaimForbidden, NeverRan: true},
-			0, 0, 0, 5 * time.Minute,
-			nil,
+			End{Result: agents.ClaimFailed, Claim: ClaimForbidden, NeverRan: true, Reason: "no right"},
+			0, 0, 0, 0,
+			func(h *State) bool { // in other repositories the agent works
+				return h.Repo("o/r").Barred["dev-qwen"] == threads.Bar{Until: noon.Add(15 * time.Minute), Why: "no right"}
+			},
 		},
 	}
 	for _, tt := range tests {

@@ -23,7 +23,7 @@ type Report struct {
 	Gone    bool             // the forge answered that the item no longer exists
 	// Rejected says why the forge rejects the agent's token, if a session failed; empty if the forge accepts it.
 	Rejected string
-	// Off says why no work in the repository was possible. It is read together with Rejected.
+	// Off says why no work in the repository was possible for the agent. It is read together with Rejected.
 	Off string
 }
 

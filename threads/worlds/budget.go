@@ -10,10 +10,10 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// account is an agent or a thread on one day.
+// account is an agent, a thread or a repository on one day.
 type account struct {
-	agent, thread string // exactly one is set
-	day           int64  // days since 1970
+	agent, thread, repo string // exactly one is set
+	day                 int64  // days since 1970
 }
 
 const secondsOfDay = 24 * 60 * 60
@@ -26,6 +26,7 @@ func (b *books) charge(r *run, now time.Time, u agents.Usage) {
 	r.billed += more
 	b.bills[account{agent: r.Agent, day: day}] += more
 	b.bills[account{thread: r.Thread, day: day}] += more
+	b.bills[account{repo: r.Item.Ref.Repo, day: day}] += more
 	if r.Item.Kind != agents.KindSchedule {
 		b.dues[r.Item.Chain] += more
 	}
@@ -53,7 +54,7 @@ func (sh *shell) reportUsage(r *run, u agents.Usage) {
 	}
 	sh.w.log("uses   %s %d tokens", r, u.Tokens())
 	limit := sh.books.dear(r)
-	if limit == "" && sh.w.broke(r.Agent) {
+	if limit == "" && sh.w.broke(r.Agent, r.Item.Ref.Repo) {
 		limit = "the day's"
 	}
 	if limit != "" {
@@ -85,14 +86,18 @@ func (sh *shell) atLimit(r *run, out agents.Outcome) agents.Outcome {
 	return out
 }
 
-// broke reports whether an agent or its thread has used up the day's budget.
-func (w *world) broke(agent string) bool {
+// broke reports whether an agent, its thread or the repository it works in has used up the day's budget.
+func (w *world) broke(agent, repo string) bool {
 	a := w.cfg.Agent(agent)
 	if a == nil {
 		return false
 	}
 	today, bills := w.Now.Unix()/secondsOfDay, w.shell.books.bills
 	own, common := a.Budget.Tokens, w.cfg.Thread(a.Thread).Budget.Tokens
+	if r := w.cfg.RepoTable(repo); r != nil && r.Budget.Tokens > 0 &&
+		bills[account{repo: repo, day: today}] >= r.Budget.Tokens {
+		return true
+	}
 	return own > 0 && bills[account{agent: a.Name, day: today}] >= own ||
 		common > 0 && bills[account{thread: a.Thread, day: today}] >= common
 }
@@ -135,6 +140,10 @@ func (w *world) allow() {
 	}
 	for i := range cfg.Threads {
 		cfg.Threads[i].Budget, cfg.Threads[i].Windows = agents.Budget{}, nil
+	}
+	cfg.Repos = slices.Clone(cfg.Repos)
+	for i := range cfg.Repos {
+		cfg.Repos[i].Budget = agents.Budget{}
 	}
 	w.cfg = &cfg
 	w.forge.dirty = true

@@ -74,6 +74,15 @@ func (b *books) shift(by time.Duration, died time.Time) {
 			shiftTimes(by, &t.Uses[i].At)
 		}
 	}
+	for _, r := range b.Repos {
+		shiftTimes(days, &r.Spent.Day)
+		for kind, at := range r.Turns {
+			r.Turns[kind] = at.Add(by)
+		}
+		for agent, bar := range r.Barred {
+			r.Bar(agent, bar.Until.Add(by), bar.Why)
+		}
+	}
 	for k, w := range b.Slots {
 		shiftTimes(by, &w.Left)
 		b.Slots[k] = w

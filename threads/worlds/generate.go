@@ -135,8 +135,40 @@ func (w *world) configure() *threads.Config {
 			cfg.Threads[i].FallbackTo = []string{cfg.Threads[i-1].Name}
 		}
 	}
+	for _, name := range cfg.Forge.Repos {
+		if w.chance(0.25) {
+			cfg.Repos = append(cfg.Repos, w.table(cfg, name))
+		}
+	}
 	cfg.Factory.MinFreeMemory, cfg.Factory.MinFreeDisk = 1000, 2000
 	return cfg
+}
+
+// table makes the table of a repository.
+func (w *world) table(cfg *threads.Config, name string) threads.Repo {
+	r := threads.Repo{Name: name, Priority: w.number(1, 10)}
+	if w.chance(0.4) {
+		r.MaxSessions = w.number(1, 2)
+	}
+	if w.chance(0.3) {
+		r.Budget.Tokens = int64(w.number(500, 8000))
+	}
+	for i := range cfg.Agents {
+		a := &cfg.Agents[i]
+		if w.chance(0.7) {
+			r.Agents = append(r.Agents, a.Name)
+		}
+		if w.chance(0.7) {
+			r.Reviewers = append(r.Reviewers, a.Name)
+		}
+	}
+	if w.chance(0.6) {
+		r.Agents = nil
+	}
+	if w.chance(0.6) {
+		r.Reviewers = nil
+	}
+	return r
 }
 
 func (w *world) thread(name string) threads.Thread {

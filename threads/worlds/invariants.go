@@ -45,6 +45,7 @@ var planInvariants = []struct {
 	{"the end of a session has its consequences", outcomesKept},
 	{"what fails is tried with one session at a time", triedOnce},
 	{"no agent reviews its own work, and no local model reviews a local model's", pairing},
+	{"a repository has its own agents, sessions and budget", tableKept},
 	{"only approved, green and clean pull requests are merged", mergesAllowed},
 	{"nothing runs on closed work", stopsInTime},
 	{"a label that a person removed stays removed", wordKept},
@@ -225,3 +226,31 @@ func unenforced(in *inspection) error {
 
 // itemOf returns an item's identity without its kind of work, which changes between review and rework.
 func itemOf(it *threads.Item) threads.Key { return threads.Key{Ref: it.Ref, Role: it.Role} }
+
+// tableKept checks the starts of a plan against the tables of their repositories.
+func tableKept(in *inspection) error {
+	for _, st := range in.plan.Starts {
+		i := slices.IndexFunc(in.cfg.Repos, func(r threads.Repo) bool { return r.Name == st.Item.Ref.Repo })
+		if i < 0 {
+			continue
+		}
+		r, crew, sessions := &in.cfg.Repos[i], in.cfg.Repos[i].Agents, 0
+		if st.Item.Kind == agents.KindReview {
+			crew = r.Reviewers
+		}
+		for i := range in.busy {
+			if in.busy[i].Item.Ref.Repo == r.Name {
+				sessions++
+			}
+		}
+		switch {
+		case crew != nil && !slices.Contains(crew, st.Agent):
+			return fmt.Errorf("%s starts %s in %s, which names %v", st.Agent, st.Item.Kind, r.Name, crew)
+		case r.MaxSessions > 0 && sessions > r.MaxSessions:
+			return fmt.Errorf("%d sessions in %s, which has at most %d", sessions, r.Name, r.MaxSessions)
+		case in.broke(st.Agent, r.Name):
+			return fmt.Errorf("%s starts in %s, and the budget of one of them is used up", st.Agent, r.Name)
+		}
+	}
+	return nil
+}

@@ -43,7 +43,7 @@ func (sh *shell) final(s *threads.Snapshot, p *threads.Plan, h *threads.Hold, pa
 	switch h.Reason.Code {
 	case threads.NotDue:
 		return true
-	case threads.AgentHeld: // lasts until the configuration changes
+	case threads.AgentHeld, threads.NoAccess: // lasts until the configuration changes
 		return h.Reason.Until.IsZero()
 	case threads.BlockerOpen, threads.HasPull, threads.PeoplesPull, threads.NotLast:
 		return all(h.Reason.Refs)

@@ -18,6 +18,7 @@ type aftermath struct {
 	items    map[threads.Key]time.Time // no session on the item before this time
 	agents   map[string]time.Time      // no session of the agent before this time
 	threads  map[string]time.Time      // no session on the thread before this time
+	bars     map[[2]string]time.Time   // nor of an agent in a repository
 	failures map[attemptKey]failures
 	downs    map[string]int // sessions in a row without a backend, by thread
 	// lonely counts, by agent and by item, sessions without a backend while others of the thread found it.
@@ -57,6 +58,7 @@ var attemptRests = [maxAttempts - 1]time.Duration{2 * time.Minute, 2 * time.Minu
 func newAftermath() aftermath {
 	return aftermath{
 		items: make(map[threads.Key]time.Time), agents: make(map[string]time.Time), threads: make(map[string]time.Time),
+		bars:     make(map[[2]string]time.Time),
 		failures: make(map[attemptKey]failures), downs: make(map[string]int),
 		runs: make(map[threads.Key]int), alone: make(map[threads.Key]int), mute: make(map[string]string),
 		lonely: make(map[any]int), limits: make(map[string]int), refused: make(map[forge.Ref]bool),
@@ -71,6 +73,7 @@ func (a *aftermath) loseTimes(now time.Time) {
 	clear(a.items)
 	clear(a.agents)
 	clear(a.threads)
+	clear(a.bars)
 	for _, f := range a.falls {
 		f.until = time.Time{}
 	}
@@ -85,12 +88,12 @@ func later[K comparable](m map[K]time.Time, k K, at time.Time) {
 	}
 }
 
-// unclaimed handles a failed claim: a taken item rests for a minute, and a 403 makes the agent rest. No attempt is
-// burnt.
+// unclaimed handles a failed claim: a taken item rests for a minute, and a 403 makes the agent rest in that repository.
+// No attempt is burnt.
 func (a *aftermath) unclaimed(r *run, now time.Time, err error) {
 	switch {
 	case errors.Is(err, forge.ErrForbidden):
-		later(a.agents, r.Agent, now.Add(time.Minute))
+		later(a.bars, [2]string{r.Agent, r.Item.Ref.Repo}, now.Add(time.Minute))
 	case errors.Is(err, forge.ErrTaken):
 		later(a.items, r.Item.Key(), now.Add(time.Minute))
 	default: // the forge did not answer
@@ -298,6 +301,8 @@ func outcomesKept(in *inspection) error {
 			why = "the item rests until " + in.since(a.items[st.Item.Key()])
 		case a.agents[st.Agent].After(in.Now):
 			why = "the agent rests until " + in.since(a.agents[st.Agent])
+		case a.bars[[2]string{st.Agent, st.Item.Ref.Repo}].After(in.Now):
+			why = "the agent rests in this repository"
 		case a.threads[st.Thread].After(in.Now):
 			why = "the thread is parked until " + in.since(a.threads[st.Thread])
 		case a.refused[st.Item.Ref] && st.Item.Kind != agents.KindSchedule:

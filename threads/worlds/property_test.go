@@ -110,7 +110,7 @@ func stallsIn(c *threads.Config, open []forge.Issue) string {
 		}
 		for _, r := range c.Routes {
 			end := journey(c, append(slices.Clone(labels), forge.SkillPrefix+r.Skill))
-			if end.why != nil && journey(c, labels).why == nil {
+			if end.why != nil && journey(c, labels).why == nil && len(c.Repos) == 0 {
 				return r.Skill + ": " + end.why.Text()
 			}
 		}
@@ -216,6 +216,9 @@ func anyFactory(rng *rand.Rand) (text string, open []forge.Issue) {
 	if len(skilled) > 0 && d.chance(0.5) {
 		rest += fmt.Sprintf("[routes]\ngo = %q\n", d.pick(skilled...))
 	}
+	if d.chance(0.3) {
+		rest += d.table(writers)
+	}
 	for i := range rng.IntN(3) {
 		is := forge.Issue{Ref: forge.Ref{Repo: "o/r", Number: int64(i + 1)}, Labels: []string{"backlog"}}
 		for _, l := range []string{"docs", "skill/go", "skill/sql"} {
@@ -254,6 +257,15 @@ func (d dice) agent(name string, writers, skilled []string) (table string) {
 		table = "[agents." + name + "]\n" + table
 	}
 	return table
+}
+
+// table returns the table of the repository, with some of the writers as its agents.
+func (d dice) table(writers []string) string {
+	crew := slices.DeleteFunc(slices.Clone(writers), func(string) bool { return d.chance(0.4) })
+	if len(crew) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("[repos.\"o/r\"]\nagents = [\"%s\"]\n", strings.Join(crew, `", "`))
 }
 
 // roles returns the tables of the roles.

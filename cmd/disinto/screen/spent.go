@@ -25,6 +25,11 @@ func (v View) spent(p *page, d *control.Document) {
 			rows = append(append(rows, spentLine(t.Name, t.Spent)), under...)
 		}
 	}
+	for _, r := range d.Repos {
+		if r.Spent.TokensPerDay > 0 || r.Spent.USDPerDay > 0 {
+			rows = append(rows, spentLine(r.Name, r.Spent))
+		}
+	}
 	p.headed(-1, rows)
 }
 
