@@ -48,17 +48,19 @@ func (s Secret) Reveal() string { return string(s) }
 
 // Agent is a named worker with an account on the forge.
 type Agent struct {
-	Name    string   // unique; it appears in logs and pull requests
-	Login   string   // its account on the forge; equals Name unless forge_user is set
-	Roles   []string // names of its roles, at least one, in the order of the configuration
-	Thread  string   // the thread to which it is assigned
-	Model   string   // passed to its program; may be empty
-	BaseURL string   // its own inference endpoint; empty means the thread's
-	Token   Secret   // its forge token; an agent without one is never started
-	Skills  []string // labels without the prefix skill/: it takes issues whose skill labels are all in this list; sorted
-	User    string   // the system account under which it runs; empty means the factory's
-	Budget  Budget
-	Limits  Limits // of each session
+	Name string // unique; it appears in logs and pull requests
+	// RenamedFrom is the name that it had before, under which its pause, usage and history are remembered; or empty.
+	RenamedFrom string
+	Login       string   // its account on the forge; equals Name unless forge_user is set
+	Roles       []string // names of its roles, at least one, in the order of the configuration
+	Thread      string   // the thread to which it is assigned
+	Model       string   // passed to its program; may be empty
+	BaseURL     string   // its own inference endpoint; empty means the thread's
+	Token       Secret   // its forge token; an agent without one is never started
+	Skills      []string // labels without skill/: it takes issues whose skill labels are all in this list; sorted
+	User        string   // the system account under which it runs; empty means the factory's
+	Budget      Budget
+	Limits      Limits // of each session
 	// Escalate lists, in order, the agents that take over work that this agent does not finish. Each takes over after
 	// EscalateAfter rejections and failures of the agent before it. Empty means the role's list.
 	Escalate      []string

@@ -11,7 +11,7 @@ import (
 // goroutine.
 func (s *Supervisor) Reload(cfg *threads.Config, client Forge) {
 	s.init()
-	s.state.reload(cfg, func() {
+	s.reloadRenaming(cfg, func() {
 		if s.forge.set(client) {
 			s.sessions.accounts.forget()
 			s.scanner.scans.restart()

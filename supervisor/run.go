@@ -32,6 +32,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	defer abandon()
 	s.until, s.base = ctx, base
 	s.state.open(s.Instance(), ctx, base)
+	s.renameAtStart()
 	survivors, running := s.state.adopt(s.sessions.outlives), s.services.adopt()
 	closeAPI, err := s.serve()
 	if err != nil {

@@ -128,9 +128,11 @@ const (
 
 // Thread is an inference source with its own concurrency rule: a [threads.NAME] table.
 type Thread struct {
-	Name    string
-	Backend Backend
-	BaseURL string
+	Name string
+	// RenamedFrom is the name that it had before, under which its pause, usage and history are remembered; or empty.
+	RenamedFrom string
+	Backend     Backend
+	BaseURL     string
 	// Slots is max_concurrent: inference slots, numbered from 0.
 	Slots int
 	// Overlap lets agents share the slots at the same time. False means sticky: a slot holds one agent from the start to

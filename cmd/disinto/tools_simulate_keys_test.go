@@ -166,7 +166,7 @@ var keys = slices.Concat([]turned{
 	},
 },
 	cannot(access, "forge.url", "forge.token", "forge.repos", "forge.bots", "forge.bases", "forge.claim", "agents.token",
-		"agents.forge_user"),
+		"agents.forge_user", "agents.renamed_from", "threads.renamed_from"),
 	cannot("the prompt is the program's affair", "forge.readers", "agents.model"),
 	cannot("people answer when they did", "forge.answers"),
 	cannot("no person's pull request is in a load", "forge.max_reviews_per_hour"),

@@ -50,6 +50,33 @@ func (d *decoder) checkExposed() {
 	}
 }
 
+// checkRenamed refuses an old name that is still in use, or that two tables claim.
+func (d *decoder) checkRenamed() {
+	check := func(table string, names, old []string) {
+		for i, from := range old {
+			key := []string{table, names[i], "renamed_from"}
+			switch {
+			case from == "":
+			case slices.Contains(names, from):
+				d.wrong(d.lineOf(key), key, "is %q, and the file still has [%s.%s]: want a name that is gone", from, table, from)
+			case slices.Contains(old[:i], from):
+				d.wrong(d.lineOf(key), key, "is %q, which is that of %s too: want one of them", from,
+					names[slices.Index(old, from)])
+			}
+		}
+	}
+	var names, old []string
+	for i := range d.config.Agents {
+		names, old = append(names, d.config.Agents[i].Name), append(old, d.config.Agents[i].RenamedFrom)
+	}
+	check("agents", names, old)
+	names, old = nil, nil
+	for i := range d.config.Threads {
+		names, old = append(names, d.config.Threads[i].Name), append(old, d.config.Threads[i].RenamedFrom)
+	}
+	check("threads", names, old)
+}
+
 // checkFallback refuses threads that fall back to unknown ones, or to themselves in a circle.
 func (d *decoder) checkFallback() {
 	for i := range d.config.Threads {

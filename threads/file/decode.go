@@ -110,6 +110,7 @@ func (d *decoder) read(root *table) {
 	d.checkExposed()
 	d.checkWaiting()
 	d.checkFallback()
+	d.checkRenamed()
 	d.checkLadders()
 	d.checkListening()
 	d.checkRoot()

@@ -858,6 +858,15 @@ max_tokens = { session = 3, issue = 2 }
 			want: `:5: roles.dev.on: is "issues", want "issue", "review" or "schedule", did you mean issue?`,
 		},
 		{
+			name: "renamed from a thread that is there", text: worker + "renamed_from = \"llama\"",
+			want: `:4: threads.llama.renamed_from: is "llama", and the file still has [threads.llama]: want a name that is gone`,
+		},
+		{
+			name: "two with one old name", text: worker + "renamed_from = \"old\"\n[threads.b]\nbackend = \"local\"\n" +
+				"renamed_from = \"old\"\nagents = [\"dev-b\"]",
+			want: `:4: threads.llama.renamed_from: is "old", which is that of b too: want one of them`,
+		},
+		{
 			name: "fallback to an unknown thread", text: worker + "fallback = [\"lama\"]",
 			want: `:4: threads.llama.fallback: names "lama", which is no thread, did you mean llama?`,
 		},

@@ -65,6 +65,7 @@ func (d *decoder) thread(t *table) threads.Thread {
 		EnvAllow:        t.patterns("env_allow"),
 		EnvDeny:         t.patterns("env_deny"),
 		Vars:            t.vars("env", t.name()),
+		RenamedFrom:     t.text("renamed_from"),
 	}
 	t.removedWait("affinity_wait", 0, "any agent takes an issue")
 	th.Windows, th.Reserve = t.windows()
@@ -224,9 +225,11 @@ func (d *decoder) agent(t *table) agents.Agent {
 		BaseURL: t.baseURL(),
 		Token:   t.token("token", name, agents.TokenVar(name)),
 		Skills:  t.set("skills"),
-		User:    t.text("user"),
-		Budget:  t.budget(),
-		Limits:  t.limits(),
+
+		RenamedFrom: t.text("renamed_from"),
+		User:        t.text("user"),
+		Budget:      t.budget(),
+		Limits:      t.limits(),
 	}
 	a.Escalate, a.EscalateAfter = t.ladder()
 	if !forge.ValidRepo(a.Login + "/x") {

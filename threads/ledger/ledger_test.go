@@ -200,6 +200,9 @@ func everything() []Record {
 		{At: noon, Pause: &Pause{Pause: threads.Pause{Thread: "llama"}, By: "ada", Why: "too hot"}},
 		{At: noon, Pause: &Pause{Pause: threads.Pause{Agent: "dev-qwen"}}},
 		{At: noon, Pause: &Pause{Pause: threads.Pause{Repo: "o/r"}}},
+		{At: noon, Renamed: &Renamed{
+			Agents: map[string]string{"dev-before": "dev-after"}, Threads: map[string]string{"before": "after"},
+		}},
 		{At: noon, Chain: &Chain{Ref{Repo: "o/r", Number: 30}, threads.ChainHistory{Retried: noon}}},
 		swept("s1", 0), sweptEnd("s1", 0),
 		sick("1", 91), sickEnd("1"), sick("2", 92), sickEnd("2"), sick("3", 93), sickEnd("3"), sick("4", 94), sickEnd("4"),

@@ -47,6 +47,8 @@ type Record struct {
 	Cancel *Cancel `json:"cancel,omitempty"`
 	Retry  *Retry  `json:"retry,omitempty"`
 
+	Renamed *Renamed `json:"renamed,omitempty"` // by a new configuration
+
 	// Facts, which only compaction writes.
 	Open   *Reopened `json:"open,omitempty"`
 	Chain  *Chain    `json:"chain,omitempty"`
