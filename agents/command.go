@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"text/template"
 )
@@ -75,4 +76,17 @@ func plain(err error) error {
 	}
 	text := strings.TrimPrefix(err.Error(), "template: command:")
 	return errors.New(strings.TrimLeft(text, "0123456789: "))
+}
+
+// PromptsFlag tells the built-in program the folder with prompts that replace its own.
+const PromptsFlag = "--prompts"
+
+// WithPrompts returns a command of the built-in program with a folder of prompts in place of any other.
+func WithPrompts(argv []string, folder string) []string {
+	argv = slices.Clone(argv)
+	if i := slices.Index(argv, PromptsFlag); i == 2 {
+		argv[i+1] = folder
+		return argv
+	}
+	return slices.Insert(argv, 2, PromptsFlag, folder) // after disinto agent
 }

@@ -21,6 +21,7 @@ func (rn *sessionRunner) job(x *session) (agents.Job, error) {
 	if err != nil {
 		return agents.Job{}, err
 	}
+	argv = x.prompted(argv)
 	j := x.config.Placed(&x.agent)
 	j.User, j.Root = x.config.UserOf(&x.agent, &x.role), x.role.Root
 	j.RunID, j.Instance, j.Role, j.Kind, j.Priority = x.RunID, rn.Instance(), x.Role, x.Item.Kind, x.Item.Priority
@@ -52,6 +53,15 @@ func (rn *sessionRunner) job(x *session) (agents.Job, error) {
 	}
 	j.Env, j.Secrets = env.Apart(agents.Environ(rn.environ, env))
 	return j, nil
+}
+
+// prompted returns the command with the folder of prompts that the repository has; unchanged without one.
+func (x *session) prompted(argv []string) []string {
+	r := x.config.RepoTable(x.Item.Ref.Repo)
+	if r == nil || r.Prompts == "" || !x.role.BuiltIn() || len(argv) == 0 {
+		return argv
+	}
+	return agents.WithPrompts(argv, r.Prompts)
 }
 
 // SetFolders sets the folders and files of a session: its home, its working directory, its log and its result, and with

@@ -50,3 +50,26 @@ func TestHidden(t *testing.T) {
 		}
 	}
 }
+
+// A repository's folder of prompts takes the place of the factory's, in that repository alone.
+func TestPrompted(t *testing.T) {
+	config := &threads.Config{Repos: []threads.Repo{{Name: "o/r", Prompts: "/own"}, {Name: "o/s"}}}
+	plain := []string{"disinto", "agent", "--cli", "claude"}
+	set := []string{"disinto", "agent", "--prompts", "/all", "--cli"}
+	for _, tt := range []struct {
+		repo, cli  string
+		argv, want []string
+	}{
+		{"o/r", "claude", plain, []string{"disinto", "agent", "--prompts", "/own", "--cli", "claude"}},
+		{"o/r", "claude", set, []string{"disinto", "agent", "--prompts", "/own", "--cli"}},
+		{"o/r", "", set, set},
+		{"o/s", "claude", set, set},
+		{"o/t", "claude", plain, plain},
+	} {
+		x := &session{Session: threads.Session{Item: threads.Item{Ref: forge.Ref{Repo: tt.repo}}}, config: config}
+		x.role.CLI = tt.cli
+		if got := x.prompted(slices.Clone(tt.argv)); !slices.Equal(got, tt.want) {
+			t.Errorf("%s, cli %q: got %q, want %q", tt.repo, tt.cli, got, tt.want)
+		}
+	}
+}

@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
+	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/file"
@@ -61,9 +61,6 @@ func bothTexts(config, secrets string) string { return config + "\x00" + secrets
 // promptsDir is the directory beside factory.toml whose templates replace built-in ones of the same name.
 const promptsDir = "prompts"
 
-// promptsFlag is the flag of disinto agent for the directory of a factory's own prompts.
-const promptsFlag = "--prompts"
-
 // placeBuiltin sets this program, the built-in agent, as the program of the roles with a cli or a prompt.
 func placeBuiltin(config *threads.Config, path string) error {
 	for i := range config.Roles {
@@ -81,8 +78,31 @@ func placeBuiltin(config *threads.Config, path string) error {
 			return fmt.Errorf("cannot find the prompts: %w", err)
 		}
 		if info, err := os.Stat(dir); err == nil && info.IsDir() {
-			r.Command = slices.Insert(r.Command, 2, promptsFlag, dir) // after disinto agent
+			r.Command = agents.WithPrompts(r.Command, dir)
 		}
+	}
+	return placePrompts(config, path)
+}
+
+// placePrompts finds the folders of prompts that repositories have, relative to factory.toml.
+func placePrompts(config *threads.Config, path string) error {
+	for i := range config.Repos {
+		r := &config.Repos[i]
+		if r.Prompts == "" {
+			continue
+		}
+		dir := r.Prompts
+		if !filepath.IsAbs(dir) {
+			dir = filepath.Join(filepath.Dir(path), dir)
+		}
+		dir, err := filepath.Abs(dir)
+		if err != nil {
+			return fmt.Errorf("cannot find the prompts of %s: %w", r.Name, err)
+		}
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			return fmt.Errorf("%s: repos.%q.prompts: is %q, and %s is no folder", path, r.Name, r.Prompts, dir)
+		}
+		r.Prompts = dir
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/nomad"
 	"codeberg.org/johba/disinto/agents/plainfile"
 	"codeberg.org/johba/disinto/supervisor"
@@ -41,9 +42,9 @@ func nomadConfig(config *threads.Config) nomad.Config {
 }
 
 // promptsOf reads the prompts in the directory that a command names, to send them to a node. It returns nil for a
-// command without promptsFlag.
+// command without that flag.
 func promptsOf(command []string) (*nomad.Folder, error) {
-	i := slices.Index(command, promptsFlag)
+	i := slices.Index(command, agents.PromptsFlag)
 	if i < 0 || i+1 == len(command) {
 		return nil, nil
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"codeberg.org/johba/disinto/agents"
+
 	"github.com/google/go-cmp/cmp"
 
 	"codeberg.org/johba/disinto/agents/nomad"
@@ -19,12 +21,12 @@ func TestPromptsOf(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, command := range [][]string{nil, {"disinto", "agent"}, {"disinto", "agent", promptsFlag}} {
+	for _, command := range [][]string{nil, {"disinto", "agent"}, {"disinto", "agent", agents.PromptsFlag}} {
 		if f, err := promptsOf(command); f != nil || err != nil {
 			t.Errorf("%q: got %+v, %v", command, f, err)
 		}
 	}
-	command := []string{"disinto", "agent", "--cli", "claude", promptsFlag, dir}
+	command := []string{"disinto", "agent", "--cli", "claude", agents.PromptsFlag, dir}
 	f, err := promptsOf(command)
 	want := &nomad.Folder{Path: dir, Files: map[string]string{"dev.md": "be brief"}}
 	if diff := cmp.Diff(want, f); diff != "" || err != nil {
@@ -36,7 +38,7 @@ func TestPromptsOf(t *testing.T) {
 	if f, err := promptsOf(command); err == nil || !strings.Contains(err.Error(), "cannot read the prompts") {
 		t.Errorf("a prompt that is too long: got %+v, %v", f, err)
 	}
-	if f, err := promptsOf([]string{promptsFlag, filepath.Join(dir, "none")}); err == nil {
+	if f, err := promptsOf([]string{agents.PromptsFlag, filepath.Join(dir, "none")}); err == nil {
 		t.Errorf("without the folder: got %+v, want an error", f)
 	}
 }
