@@ -17,7 +17,7 @@ const instance = "abcdefghij"
 // made returns the files of a chain of that many receipts, by name, and the journal that has all of them.
 func made(t *testing.T, count int) (files map[string][]byte, j Journal) {
 	t.Helper()
-	files, j.Hashes = make(map[string][]byte), make(map[string]string)
+	files, j.Hashes, j.Ended = make(map[string][]byte), make(map[string]string), make(map[string]time.Time)
 	prev := Genesis(instance)
 	for n := range int64(count) {
 		r := &Receipt{
@@ -29,7 +29,7 @@ func made(t *testing.T, count int) (files map[string][]byte, j Journal) {
 			t.Fatal(err)
 		}
 		files[Name(r.N, r.Run)], prev = text, Hash(text)
-		j.Hashes[r.Run], j.Newest = prev, Head{r.N, prev}
+		j.Hashes[r.Run], j.Ended[r.Run], j.Newest = prev, r.EndedAt, Head{r.N, prev}
 	}
 	return files, j
 }
@@ -61,6 +61,17 @@ func TestVerify(t *testing.T) {
 		{
 			"a lost journal", func(_ map[string][]byte, j *Journal, _ *Head) { *j = Journal{} },
 			"journal.jsonl", "it knows no receipt, and 9 exist",
+		},
+		{
+			"a number used again",
+			func(_ map[string][]byte, j *Journal, _ *Head) {
+				j.Hashes["before"], j.Ended["before"] = "00", j.Ended[instance+"-5"]
+			},
+			"journal.jsonl", "it knows the receipt of before, which is gone, and whose number was used again",
+		},
+		{
+			"sessions without receipts, which is told only",
+			func(_ map[string][]byte, j *Journal, _ *Head) { j.Without = 2 }, "", "",
 		},
 		{
 			"one more, of no session",

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -11,6 +12,9 @@ type Journal struct {
 	Pruned Pruned            // the receipts that were removed
 	Hashes map[string]string // by run, of the sessions that the journal remembers
 	Open   map[string]bool   // by run, the sessions whose end the journal does not have
+	// Ended has the ends of the sessions in Hashes, Without counts those that ended without a receipt.
+	Ended   map[string]time.Time
+	Without int
 }
 
 // Report is the result of a check of receipts.
@@ -24,6 +28,7 @@ type Report struct {
 	Head       Head      `json:"head"`           // the newest receipt that holds
 	Pruned     int64     `json:"pruned"`         // number of receipts that were removed because of their age
 	Journalled int64     `json:"journalled"`     // number of the newest receipt in the journal; 0 without any
+	Without    int       `json:"without"`        // sessions in the journal that have no receipt
 	Torn       string    `json:"torn,omitempty"` // the last file, which a crash left unfinished
 	Break      *Break    `json:"break,omitempty"`
 }
@@ -44,6 +49,7 @@ type Chain struct {
 	torn    *Break // the break to report if another file follows
 	old     int64  // number of the first receipt that should have been removed but exists
 	foreign int64  // receipts whose sessions are unknown to a journal without receipts
+	seen    map[string]bool
 }
 
 // PrunedFile is the name of the file with the newest receipt that was removed because of its age.
@@ -55,12 +61,12 @@ const journalFile = "journal.jsonl"
 // NewChain starts a check of the receipts in a state directory, after those that were removed according to the
 // journal. noted is the head in PrunedFile. The check does not rely on it, and only compares it with the journal.
 func NewChain(instance string, noted Head, j Journal) *Chain {
-	c := &Chain{journal: j, noted: noted, prev: Genesis(instance)}
+	c := &Chain{journal: j, noted: noted, prev: Genesis(instance), seen: make(map[string]bool)}
 	base := j.Pruned.Head
 	if base.N > 0 {
 		c.prev = base.Hash
 	}
-	c.report = Report{Version: Version, Head: base, Pruned: base.N, Journalled: j.Newest.N}
+	c.report = Report{Version: Version, Head: base, Pruned: base.N, Journalled: j.Newest.N, Without: j.Without}
 	if j.Newest.N == 0 && noted.N > 0 {
 		c.broken(journalFile, fmt.Sprintf("it knows no receipt, and receipts up to %d were removed", noted.N))
 	}
@@ -138,6 +144,7 @@ func (c *Chain) add(name, hash string, r *Receipt) {
 	if c.report.Receipts++; c.report.First == 0 {
 		c.report.First, c.report.From = r.N, r.EndedAt
 	}
+	c.seen[r.Run] = true
 	c.report.To, c.report.Head = r.EndedAt, Head{r.N, hash}
 	if c.prev, c.last = hash, name; c.journal.Newest.N == 0 && !c.journal.Open[r.Run] {
 		c.foreign++
@@ -157,10 +164,35 @@ func (c *Chain) End() Report {
 	case c.foreign > 0:
 		c.broken(journalFile, fmt.Sprintf("it knows no receipt, and %d exist", c.foreign))
 	default:
-		c.pruning()
+		if c.reused(); c.report.Break == nil {
+			c.pruning()
+		}
 	}
 	c.report.OK = c.report.Break == nil
 	return c.report
+}
+
+// pruneSlack is how far the ends of two sessions can lie apart from the order of their receipts.
+const pruneSlack = time.Minute
+
+// reused finds sessions whose receipts are gone although no number is missing: an older copy of the receipts was put
+// back, and other sessions got their numbers.
+func (c *Chain) reused() {
+	var gone []string
+	for run := range c.journal.Hashes {
+		if !c.seen[run] && c.report.First > 0 && c.journal.Ended[run].After(c.report.From.Add(pruneSlack)) {
+			gone = append(gone, run)
+		}
+	}
+	if len(gone) > 0 {
+		slices.Sort(gone)
+		others := ""
+		if len(gone) > 1 {
+			others = fmt.Sprintf(" and %d more", len(gone)-1)
+		}
+		c.broken(journalFile, fmt.Sprintf("it knows the receipt of %s%s, which is gone, and whose number was used again: "+
+			"the receipts come from an older copy", gone[0], others))
+	}
 }
 
 // pruning compares the file of removed receipts with the journal.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads/audit"
 )
@@ -88,13 +89,17 @@ func (s *State) compactReceipts(now time.Time) iter.Seq[Record] {
 func (s *State) Receipts() audit.Journal {
 	j := audit.Journal{
 		Newest: s.Receipt, Pruned: s.Pruned, Hashes: make(map[string]string), Open: make(map[string]bool),
+		Ended: make(map[string]time.Time),
 	}
 	for run := range s.Open {
 		j.Open[run] = true
 	}
 	for i := range s.Past {
-		if p := &s.Past[i]; p.Receipt != "" {
-			j.Hashes[p.Run] = p.Receipt
+		switch p := &s.Past[i]; {
+		case p.Receipt != "":
+			j.Hashes[p.Run], j.Ended[p.Run] = p.Receipt, p.End
+		case p.Run != "" && p.Outcome != agents.ClaimFailed:
+			j.Without++
 		}
 	}
 	return j

@@ -28,6 +28,10 @@ func TestReceipts(t *testing.T) {
 	if j := s.Receipts(); j.Newest != s.Receipt || len(j.Hashes) != 2 || j.Hashes["a"] != hash("2") {
 		t.Errorf("got %+v, want the receipts of a and b", j)
 	}
+	without := fold(startRec("a", 1, 1), endRec("a", time.Minute, End{Result: agents.Done})).Receipts()
+	if j := s.Receipts(); j.Without != 0 || j.Ended["a"].IsZero() || without.Without != 1 {
+		t.Errorf("got %d and %d sessions without a receipt, want 0 and 1", j.Without, without.Without)
+	}
 	if len(s.Owed) != 1 || s.Owed[forge.Ref(pull)].N != 3 {
 		t.Errorf("got owed %+v, want receipt 3", s.Owed)
 	}

@@ -27,6 +27,9 @@ func (v View) Audit(r *audit.Report) string {
 	if r.Pruned > 0 {
 		p.line(fmt.Sprintf("%d older receipts were deleted because of their age", r.Pruned), faint)
 	}
+	if r.Without > 0 {
+		p.line(control.Count(r.Without, "session")+" in the journal without a receipt", wrong)
+	}
 	if r.Torn != "" {
 		p.line("a crash left "+Clean(r.Torn)+" unfinished; its session has another receipt", faint)
 	}
