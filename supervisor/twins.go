@@ -15,7 +15,9 @@ func (c *core) meetTwin(twin forge.Peer) {
 	if !c.state.setTwin(twin) {
 		return
 	}
-	c.state.record(ledger.Record{At: time.Now(), Pause: &ledger.Pause{}})
+	c.state.record(ledger.Record{At: time.Now(), Pause: &ledger.Pause{
+		By: "disinto", Why: "a second supervisor works with a copy of the state directory",
+	}})
 	c.kicks.all(time.Time{})
 	c.touchStatus()
 }

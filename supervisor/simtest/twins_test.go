@@ -58,7 +58,7 @@ func TestTwins(t *testing.T) {
 		}
 		stopped := func(l *Life) bool {
 			d := l.Document()
-			return alarmOf(d).Code == control.Twin && d.Paused
+			return alarmOf(d).Code == control.Twin && d.Paused && strings.Contains(d.PausedWhy, "a second supervisor")
 		}
 		a.Until(20*time.Minute, "both stop", func() bool { return stopped(first) && stopped(second) })
 		runs := len(a.Exec.Runs()) + len(b.Exec.Runs())
