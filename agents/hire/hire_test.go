@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/forge/forgejo"
-	"codeberg.org/johba/disinto/forge/localforge"
+	"codeberg.org/johba/disinto/forge/localforge/faults"
 	"codeberg.org/johba/disinto/forge/rest"
 )
 
@@ -75,14 +75,14 @@ func TestBreaksOff(t *testing.T) {
 // TestLostAnswers breaks the connection at each request in turn, once before the forge executes it and once after.
 // Hiring again completes it. make test plays every sixth request of each.
 func TestLostAnswers(t *testing.T) {
-	for name, fault := range map[string]localforge.Fault{"before": localforge.Drop, "after": localforge.Lose} {
+	for name, fault := range map[string]faults.Fault{"before": faults.Drop, "after": faults.Lose} {
 		t.Run(name, func(t *testing.T) { t.Parallel(); breakEach(onLocal(t), fault) })
 	}
 }
 
-func breakEach(w *world, fault localforge.Fault) {
+func breakEach(w *world, fault faults.Fault) {
 	first := 1
-	if fault == localforge.Lose {
+	if fault == faults.Lose {
 		first = sized(1, 4)
 	}
 	for broken, n := true, first; broken; n += sized(1, 6) {
@@ -93,13 +93,13 @@ func breakEach(w *world, fault localforge.Fault) {
 		w.must(h.Check(w.Context()))
 		asked := 0
 		broken = false
-		w.breakWith(func(r *http.Request) localforge.Fault {
+		w.breakWith(func(r *http.Request) faults.Fault {
 			// The transport itself retries requests that only read.
 			if asked++; asked == n || broken && r.Method == http.MethodGet && asked == n+1 {
 				broken = true
 				return fault
 			}
-			return localforge.NoFault
+			return faults.None
 		})
 		err := h.Run(w.Context())
 		w.breakWith(nil)
@@ -279,11 +279,11 @@ func TestCheckRights(t *testing.T) {
 func TestDryRun(t *testing.T) {
 	w := onLocal(t)
 	var writes []string
-	w.breakWith(func(r *http.Request) localforge.Fault {
+	w.breakWith(func(r *http.Request) faults.Fault {
 		if r.Method != http.MethodGet {
 			writes = append(writes, r.Method+" "+strings.TrimPrefix(r.URL.Path, "/api/v1"))
 		}
-		return localforge.NoFault
+		return faults.None
 	})
 	h := w.hire(w.withToken)
 	h.DryRun = true

@@ -21,6 +21,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/forge/forgejo"
 	"codeberg.org/johba/disinto/forge/localforge"
+	"codeberg.org/johba/disinto/forge/localforge/faults"
 	"codeberg.org/johba/disinto/forge/rest"
 	"codeberg.org/johba/disinto/threads/file"
 )
@@ -40,7 +41,7 @@ type world struct {
 	config, where string // paths of factory.toml and the secrets file
 
 	mu    sync.Mutex // guards fault, which requests read
-	fault func(*http.Request) localforge.Fault
+	fault func(*http.Request) faults.Fault
 	said  bytes.Buffer
 }
 
@@ -72,9 +73,9 @@ func onEach(t *testing.T, test func(*world)) {
 func onLocal(t *testing.T) *world {
 	t.Helper()
 	w := &world{T: t, repos: t.TempDir()}
-	f, err := localforge.New(localforge.Options{Dir: w.repos, Run: runGit, Fault: w.breaks})
+	f, err := localforge.New(localforge.Options{Dir: w.repos, Run: runGit})
 	w.must(err)
-	server := httptest.NewServer(f)
+	server := httptest.NewServer(faults.Handler(f, w.breaks))
 	t.Cleanup(func() { f.Close(); server.Close() })
 	w.local, w.url = f, server.URL
 	w.must(f.AddUser("root", "root-password", true))
@@ -90,16 +91,16 @@ func runGit(ctx context.Context, cmd localforge.Cmd) error {
 	return program.Run()
 }
 
-func (w *world) breaks(r *http.Request) localforge.Fault {
+func (w *world) breaks(r *http.Request) faults.Fault {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.fault == nil {
-		return localforge.NoFault
+		return faults.None
 	}
 	return w.fault(r)
 }
 
-func (w *world) breakWith(fault func(*http.Request) localforge.Fault) {
+func (w *world) breakWith(fault func(*http.Request) faults.Fault) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.fault = fault

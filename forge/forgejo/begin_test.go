@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/localforge"
+	"codeberg.org/johba/disinto/forge/localforge/faults"
 )
 
 // session returns the client of a session: it has the agent's token, and makes no claims.
@@ -154,11 +154,11 @@ func TestBeginLostAnswer(t *testing.T) {
 	onLocal(t, func(w *world) {
 		b := w.beginning(w.instance("aaa"), w.file("one", "", "backlog"), "aaa-1")
 		b.Place = "here"
-		w.fault = func(r *http.Request) localforge.Fault {
+		w.fault = func(r *http.Request) faults.Fault {
 			if strings.HasSuffix(r.URL.Path, "/git-receive-pack") {
-				return localforge.Lose
+				return faults.Lose
 			}
-			return localforge.NoFault
+			return faults.None
 		}
 		if err := w.session().Begin(w.Context(), b); !errors.Is(err, forge.ErrUnavailable) {
 			w.Errorf("got %v", err)

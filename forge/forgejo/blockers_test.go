@@ -12,7 +12,7 @@ import (
 	"code.gitea.io/sdk/gitea"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/localforge"
+	"codeberg.org/johba/disinto/forge/localforge/faults"
 )
 
 // elsewhere creates a repository that is not scanned, with one issue, and returns that issue.
@@ -281,12 +281,12 @@ func TestB6_UnreadableDependencies(t *testing.T) {
 			w.file(fmt.Sprintf("bad %d", n+1), "", "backlog", "priority")
 		}
 		good := w.file("good", "", "backlog")
-		w.fault = func(r *http.Request) localforge.Fault {
+		w.fault = func(r *http.Request) faults.Fault {
 			if strings.HasSuffix(r.URL.Path, "/dependencies") &&
 				!strings.HasSuffix(r.URL.Path, fmt.Sprintf("/%d/dependencies", good)) {
-				return localforge.Fail
+				return faults.Fail
 			}
-			return localforge.NoFault
+			return faults.None
 		}
 		time.Sleep(2 * time.Second)
 		c := w.client()

@@ -10,7 +10,7 @@ import (
 	"code.gitea.io/sdk/gitea"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/localforge"
+	"codeberg.org/johba/disinto/forge/localforge/faults"
 )
 
 // state returns the labels and assignees that an item has on the forge now.
@@ -107,11 +107,11 @@ func TestClaimOrder(t *testing.T) {
 	onLocal(t, func(w *world) {
 		n := w.file("one", "", "backlog")
 		c := w.client()
-		w.fault = func(r *http.Request) localforge.Fault {
+		w.fault = func(r *http.Request) faults.Fault {
 			if r.Method == http.MethodPatch {
-				return localforge.Drop
+				return faults.Drop
 			}
-			return localforge.NoFault
+			return faults.None
 		}
 		if err := c.Claim(w.Context(), w.ref(n), w.dev, "run-1"); !errors.Is(err, forge.ErrUnavailable) {
 			w.Errorf("the connection broke while the assignee was written: %v", err)
@@ -137,11 +137,11 @@ func TestClaimLostAnswer(t *testing.T) {
 			onLocal(t, func(w *world) {
 				n := w.file("one", "", "backlog")
 				c := w.client()
-				w.fault = func(r *http.Request) localforge.Fault {
+				w.fault = func(r *http.Request) faults.Fault {
 					if r.Method == lost {
-						return localforge.Lose
+						return faults.Lose
 					}
-					return localforge.NoFault
+					return faults.None
 				}
 				if err := c.Claim(w.Context(), w.ref(n), w.dev, "run-1"); !errors.Is(err, forge.ErrUnavailable) {
 					w.Errorf("a lost answer: %v", err)
@@ -175,12 +175,12 @@ func TestClaimRace(t *testing.T) {
 				if tc.single {
 					c.refs = nil
 				}
-				w.fault = func(r *http.Request) localforge.Fault {
+				w.fault = func(r *http.Request) faults.Fault {
 					if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/labels") {
 						w.fault = nil
 						w.assign(n, tc.name+"-"+w.suffix)
 					}
-					return localforge.NoFault
+					return faults.None
 				}
 				if err := c.Claim(w.Context(), w.ref(n), w.dev, "run-1"); !errors.Is(err, forge.ErrTaken) {
 					w.Errorf("got %v", err)
@@ -247,11 +247,11 @@ func TestReleaseOrder(t *testing.T) {
 		n := w.file("one", "", "backlog", "in-progress")
 		w.assign(n, w.dev)
 		c := w.client()
-		w.fault = func(r *http.Request) localforge.Fault {
+		w.fault = func(r *http.Request) faults.Fault {
 			if r.Method == http.MethodDelete {
-				return localforge.Drop
+				return faults.Drop
 			}
-			return localforge.NoFault
+			return faults.None
 		}
 		if err := c.Release(w.Context(), w.ref(n), w.dev); !errors.Is(err, forge.ErrUnavailable) {
 			w.Errorf("got %v", err)

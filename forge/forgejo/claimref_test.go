@@ -14,7 +14,7 @@ import (
 	"code.gitea.io/sdk/gitea"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/localforge"
+	"codeberg.org/johba/disinto/forge/localforge/faults"
 )
 
 // instance returns a client of another supervisor that uses the same accounts.
@@ -273,12 +273,12 @@ func TestClaimRefWithdrawn(t *testing.T) {
 	onLocal(t, func(w *world) {
 		n := w.file("one", "", "backlog")
 		c := w.instance("aaa")
-		w.fault = func(r *http.Request) localforge.Fault {
+		w.fault = func(r *http.Request) faults.Fault {
 			if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/labels") && w.state(n) == "backlog" {
 				w.fault = nil
 				w.assign(n, w.human)
 			}
-			return localforge.NoFault
+			return faults.None
 		}
 		if err := c.Claim(w.Context(), w.ref(n), w.dev, "aaa-1"); !errors.Is(err, forge.ErrTaken) {
 			w.Errorf("got %v", err)
@@ -312,11 +312,11 @@ func TestClaimRefLostAnswer(t *testing.T) {
 	onLocal(t, func(w *world) {
 		n := w.file("one", "", "backlog")
 		c := w.instance("aaa")
-		lose := func(r *http.Request) localforge.Fault {
+		lose := func(r *http.Request) faults.Fault {
 			if strings.HasSuffix(r.URL.Path, "/git-receive-pack") {
-				return localforge.Lose
+				return faults.Lose
 			}
-			return localforge.NoFault
+			return faults.None
 		}
 		w.fault = lose
 		if err := c.Claim(w.Context(), w.ref(n), w.dev, "aaa-1"); !errors.Is(err, forge.ErrUnavailable) {
@@ -368,11 +368,11 @@ func TestClaimRefUnread(t *testing.T) {
 		n := w.file("one", "", "backlog")
 		a, b := w.instance("aaa"), w.instance("bbb")
 		w.must(a.Claim(w.Context(), w.ref(n), w.dev, "aaa-1"))
-		w.fault = func(r *http.Request) localforge.Fault {
+		w.fault = func(r *http.Request) faults.Fault {
 			if strings.Contains(r.URL.Path, "/git/") {
-				return localforge.Drop
+				return faults.Drop
 			}
-			return localforge.NoFault
+			return faults.None
 		}
 		f, err := b.Scan(w.Context())
 		if err == nil || f.Issue(w.ref(n)) == nil || f.Issue(w.ref(n)).HeldBy == "" {

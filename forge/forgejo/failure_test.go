@@ -14,14 +14,14 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/localforge"
+	"codeberg.org/johba/disinto/forge/localforge/faults"
 )
 
 // TestOutage: while the forge is down, the client tries it at growing intervals, and it notices when the forge is back.
 func TestOutage(t *testing.T) {
-	for name, fault := range map[string]localforge.Fault{
-		"drop": localforge.Drop, "limit": localforge.Limit,
-		"lose": localforge.Lose,
+	for name, fault := range map[string]faults.Fault{
+		"drop": faults.Drop, "limit": faults.Limit,
+		"lose": faults.Lose,
 	} {
 		t.Run(name, func(t *testing.T) {
 			onLocal(t, func(w *world) {
@@ -29,7 +29,7 @@ func TestOutage(t *testing.T) {
 				c := w.client()
 				w.scan(c)
 				down := time.Now()
-				w.fault = func(*http.Request) localforge.Fault { return fault }
+				w.fault = func(*http.Request) faults.Fault { return fault }
 				tries := 0
 				for time.Since(down) < 10*time.Minute {
 					made := w.requests(c, func() {
@@ -53,7 +53,7 @@ func TestOutage(t *testing.T) {
 				w.fault = nil
 				time.Sleep(longPause)
 				w.scan(c)
-				w.fault = func(*http.Request) localforge.Fault { return fault }
+				w.fault = func(*http.Request) faults.Fault { return fault }
 				_, _ = c.Scan(w.Context())
 				w.fault = nil
 				time.Sleep(2 * time.Second)
@@ -69,7 +69,7 @@ func TestWritesDuringOutage(t *testing.T) {
 		n := w.file("one", "", "backlog", "in-progress")
 		w.assign(n, w.dev)
 		c := w.client()
-		w.fault = func(*http.Request) localforge.Fault { return localforge.Drop }
+		w.fault = func(*http.Request) faults.Fault { return faults.Drop }
 		if _, err := c.Scan(w.Context()); err == nil {
 			w.Fatal("no error")
 		}
@@ -146,7 +146,7 @@ func TestHangingForge(t *testing.T) {
 	onLocal(t, func(w *world) {
 		c := w.client()
 		w.scan(c)
-		w.fault = func(*http.Request) localforge.Fault { return localforge.Hang }
+		w.fault = func(*http.Request) faults.Fault { return faults.Hang }
 		begin := time.Now()
 		_, err := c.Scan(w.Context())
 		if !errors.Is(err, forge.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
@@ -162,7 +162,7 @@ func TestHangingForge(t *testing.T) {
 func TestCancelledScan(t *testing.T) {
 	onLocal(t, func(w *world) {
 		c := w.client()
-		w.fault = func(*http.Request) localforge.Fault { return localforge.Hang }
+		w.fault = func(*http.Request) faults.Fault { return faults.Hang }
 		ctx, cancel := context.WithCancel(w.Context())
 		go func() { time.Sleep(time.Second); cancel() }()
 		begin := time.Now()
@@ -248,11 +248,11 @@ func TestOneRepositoryFails(t *testing.T) {
 		missing := w.owner + "/nowhere"
 		c := w.client(func(o *Options) { o.Repos = append(o.Repos, missing) })
 		asked := 0
-		w.fault = func(r *http.Request) localforge.Fault {
+		w.fault = func(r *http.Request) faults.Fault {
 			if strings.Contains(r.URL.Path, "/nowhere") {
 				asked++
 			}
-			return localforge.NoFault
+			return faults.None
 		}
 		for range 60 {
 			f, err := c.Scan(w.Context())
@@ -282,12 +282,12 @@ func TestFullListingFails(t *testing.T) {
 		w.scan(c)
 		time.Sleep(2 * time.Hour)
 		listed := 0
-		w.fault = func(r *http.Request) localforge.Fault {
+		w.fault = func(r *http.Request) faults.Fault {
 			if strings.HasSuffix(r.URL.Path, "/issues") && r.URL.Query().Get("state") == "open" {
 				listed++
-				return localforge.Fail
+				return faults.Fail
 			}
-			return localforge.NoFault
+			return faults.None
 		}
 		w.label(n, "priority")
 		if got := w.show(w.scan(c), n); got != `issue open "one" [backlog priority] blockers:` {

@@ -15,7 +15,7 @@ import (
 	"code.gitea.io/sdk/gitea"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/localforge"
+	"codeberg.org/johba/disinto/forge/localforge/faults"
 )
 
 // listOf is a list of that many issues, numbered from 1, from a forge whose pages have at most limit entries. It counts
@@ -78,13 +78,13 @@ func TestReadUpTo(t *testing.T) {
 
 // capped limits the pages of the forge, as [api] MAX_RESPONSE_ITEMS does.
 func (w *world) capped(limit int) {
-	w.fault = func(r *http.Request) localforge.Fault {
+	w.fault = func(r *http.Request) faults.Fault {
 		query := r.URL.Query()
 		if size, err := strconv.Atoi(query.Get("limit")); err == nil && size > limit {
 			query.Set("limit", strconv.Itoa(limit))
 			r.URL.RawQuery = query.Encode()
 		}
-		return localforge.NoFault
+		return faults.None
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"code.gitea.io/sdk/gitea"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/localforge"
+	"codeberg.org/johba/disinto/forge/localforge/faults"
 )
 
 // eventually scans until the item shows as wanted, because a real forge computes some facts late.
@@ -138,11 +138,11 @@ func TestUnreadableHistory(t *testing.T) {
 		n := w.file("one", "", "backlog")
 		p, _ := w.pull("fix/issue-1", "Work", "Fixes #1")
 		w.setState(p, gitea.StateClosed)
-		w.fault = func(r *http.Request) localforge.Fault {
+		w.fault = func(r *http.Request) faults.Fault {
 			if strings.HasSuffix(r.URL.Path, "/timeline") {
-				return localforge.Fail
+				return faults.Fail
 			}
-			return localforge.NoFault
+			return faults.None
 		}
 		c := w.client()
 		f, err := c.Scan(w.Context())
@@ -174,11 +174,11 @@ func TestNewHeadOldChecks(t *testing.T) {
 		w.scan(c)
 		time.Sleep(time.Minute)
 		next := w.commit("topic", "", "topic.txt", "more\n")
-		w.fault = func(r *http.Request) localforge.Fault {
+		w.fault = func(r *http.Request) faults.Fault {
 			if strings.Contains(r.URL.Path, "/commits/"+next) {
-				return localforge.Fail
+				return faults.Fail
 			}
-			return localforge.NoFault
+			return faults.None
 		}
 		f, err := c.Scan(w.Context())
 		if err == nil {
@@ -205,11 +205,11 @@ func TestOneFailingRefresh(t *testing.T) {
 		w.nextSecond()
 		w.scan(c)
 		w.status(head, "ci", gitea.StatusFailure)
-		w.fault = func(r *http.Request) localforge.Fault {
+		w.fault = func(r *http.Request) faults.Fault {
 			if strings.HasSuffix(r.URL.Path, fmt.Sprintf("/pulls/%d", p1)) {
-				return localforge.Fail
+				return faults.Fail
 			}
-			return localforge.NoFault
+			return faults.None
 		}
 		for range 120 {
 			time.Sleep(10 * time.Second)
@@ -235,11 +235,11 @@ func TestMergeabilityOfAnOldBase(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.eventually(c, p2, `pull open dev two->main clean ci none`)
 		w.merge(p1)
-		w.fault = func(r *http.Request) localforge.Fault {
+		w.fault = func(r *http.Request) faults.Fault {
 			if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, fmt.Sprintf("/pulls/%d", p2)) {
-				return localforge.Fail
+				return faults.Fail
 			}
-			return localforge.NoFault
+			return faults.None
 		}
 		f, err := c.Scan(w.Context())
 		if got := w.show(f, p2); err == nil || got != `pull open dev two->main unknown ci none` {
@@ -292,11 +292,11 @@ func TestStaleMergeable(t *testing.T) {
 			w.Errorf("right after the merge: %s, want the old mergeability", got)
 		}
 		read := 0
-		w.fault = func(r *http.Request) localforge.Fault {
+		w.fault = func(r *http.Request) faults.Fault {
 			if strings.HasSuffix(r.URL.Path, fmt.Sprintf("/pulls/%d", p3)) {
 				read++
 			}
-			return localforge.NoFault
+			return faults.None
 		}
 		var seen time.Duration
 		for time.Since(merged) < 2*time.Minute {
@@ -475,11 +475,11 @@ func TestUnreadablePull(t *testing.T) {
 		w.file("one", "", "backlog")
 		n := w.file("two", "", "backlog")
 		p, _ := w.pull("fix/issue-1", "Work", "Fixes #1")
-		w.fault = func(r *http.Request) localforge.Fault {
+		w.fault = func(r *http.Request) faults.Fault {
 			if strings.HasSuffix(r.URL.Path, fmt.Sprintf("/pulls/%d/reviews", p)) {
-				return localforge.Fail
+				return faults.Fail
 			}
-			return localforge.NoFault
+			return faults.None
 		}
 		c := w.client()
 		f, err := c.Scan(w.Context())
@@ -513,11 +513,11 @@ func TestBrokenStatuses(t *testing.T) {
 	onLocal(t, func(w *world) {
 		p, head := w.pull("topic", "Work", "")
 		w.status(head, "ci", gitea.StatusFailure)
-		w.fault = func(r *http.Request) localforge.Fault {
+		w.fault = func(r *http.Request) faults.Fault {
 			if strings.Contains(r.URL.Path, "/status") {
-				return localforge.Half
+				return faults.Half
 			}
-			return localforge.NoFault
+			return faults.None
 		}
 		f, err := w.client().Scan(w.Context())
 		if err == nil {

@@ -10,7 +10,7 @@ import (
 	"code.gitea.io/sdk/gitea"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/localforge"
+	"codeberg.org/johba/disinto/forge/localforge/faults"
 )
 
 func TestReassign(t *testing.T) {
@@ -93,7 +93,7 @@ func TestReassign(t *testing.T) {
 // test breaks only every third request, and loses only the answers to others, again every third.
 func TestReassignSteps(t *testing.T) {
 	onLocal(t, func(w *world) {
-		for i, fault := range []localforge.Fault{localforge.Drop, localforge.Lose} {
+		for i, fault := range []faults.Fault{faults.Drop, faults.Lose} {
 			n := sized(1, 1+i)
 			for w.brokenMove(fault, n) {
 				n += sized(1, 3)
@@ -106,17 +106,17 @@ func TestReassignSteps(t *testing.T) {
 }
 
 // brokenMove applies the fault to the n-th request of a move; it reports whether the move made so many requests.
-func (w *world) brokenMove(fault localforge.Fault, n int) bool {
+func (w *world) brokenMove(fault faults.Fault, n int) bool {
 	w.Helper()
 	issue := w.file("one", "", "backlog")
 	w.assign(issue, w.review)
 	host := w.instance("aaa")
 	count := 0
-	w.fault = func(r *http.Request) localforge.Fault {
+	w.fault = func(r *http.Request) faults.Fault {
 		if count++; count == n {
 			return fault
 		}
-		return localforge.NoFault
+		return faults.None
 	}
 	err := host.Reassign(w.Context(), w.ref(issue), w.review, w.dev, []string{"stolen"}, "aaa-move")
 	w.fault = nil
@@ -148,11 +148,11 @@ func TestReassignLate(t *testing.T) {
 			w.assign(issue, w.review)
 			hub, there := w.instance("aaa"), w.instance("bbb")
 			count := 0
-			w.fault = func(*http.Request) localforge.Fault {
+			w.fault = func(*http.Request) faults.Fault {
 				if count++; count == n {
-					return localforge.Lose
+					return faults.Lose
 				}
-				return localforge.NoFault
+				return faults.None
 			}
 			_ = hub.Reassign(w.Context(), w.ref(issue), w.review, w.dev, []string{"stolen"}, "aaa-move")
 			w.fault = nil
@@ -187,12 +187,12 @@ func TestReassignRace(t *testing.T) {
 			w.assign(issue, w.review)
 			hub, there := w.instance("aaa"), w.instance("bbb")
 			count, claimed := 0, error(nil)
-			w.fault = func(*http.Request) localforge.Fault {
+			w.fault = func(*http.Request) faults.Fault {
 				if count++; count == step {
 					w.fault = nil
 					claimed = there.Claim(w.Context(), w.ref(issue), w.review, "bbb-run")
 				}
-				return localforge.NoFault
+				return faults.None
 			}
 			moved := hub.Reassign(w.Context(), w.ref(issue), w.review, w.dev, []string{"stolen"}, "aaa-move")
 			w.fault = nil
@@ -219,12 +219,12 @@ func TestReassignTwoHubs(t *testing.T) {
 			w.assign(issue, w.review)
 			one, two := w.instance("aaa"), w.instance("bbb")
 			count, other := 0, error(nil)
-			w.fault = func(*http.Request) localforge.Fault {
+			w.fault = func(*http.Request) faults.Fault {
 				if count++; count == step {
 					w.fault = nil
 					other = two.Reassign(w.Context(), w.ref(issue), w.review, w.human, []string{"stolen"}, "bbb-move")
 				}
-				return localforge.NoFault
+				return faults.None
 			}
 			first := one.Reassign(w.Context(), w.ref(issue), w.review, w.dev, []string{"stolen"}, "aaa-move")
 			w.fault = nil

@@ -11,7 +11,7 @@ import (
 	"code.gitea.io/sdk/gitea"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/localforge"
+	"codeberg.org/johba/disinto/forge/localforge/faults"
 )
 
 // say writes a comment and returns its ID.
@@ -153,11 +153,11 @@ func TestWritersUnknown(t *testing.T) {
 		c := w.client()
 		w.scan(c)
 		w.say(w.owner, n, "/disinto why")
-		w.fault = func(r *http.Request) localforge.Fault {
+		w.fault = func(r *http.Request) faults.Fault {
 			if strings.HasSuffix(r.URL.Path, "/assignees") {
-				return localforge.Fail
+				return faults.Fail
 			}
-			return localforge.NoFault
+			return faults.None
 		}
 		f, err := c.Scan(w.Context())
 		if err == nil || len(f.Commands) > 0 || !f.Repos[0].AsOf.After(time.Time{}) {

@@ -13,6 +13,7 @@ import (
 
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/forge/localforge"
+	"codeberg.org/johba/disinto/forge/localforge/faults"
 )
 
 func TestColdScan(t *testing.T) {
@@ -238,11 +239,11 @@ func TestListMovesWhileRead(t *testing.T) {
 		time.Sleep(time.Minute) // otherwise all of them would be in the list of changes too
 		c := w.client()
 		var done atomic.Bool
-		w.fault = func(r *http.Request) localforge.Fault {
+		w.fault = func(r *http.Request) faults.Fault {
 			if r.URL.Query().Get("page") == "2" && strings.HasSuffix(r.URL.Path, "/issues") && !done.Swap(true) {
 				w.setState(101, gitea.StateClosed) // the newest issue is on the first page
 			}
-			return localforge.NoFault
+			return faults.None
 		}
 		f := w.scan(c)
 		if !done.Load() {
@@ -395,11 +396,11 @@ func TestAsOf(t *testing.T) {
 			w.Errorf("the issue was confirmed at %v, but AsOf is %v", at, got)
 		}
 		time.Sleep(time.Minute)
-		w.fault = func(r *http.Request) localforge.Fault {
+		w.fault = func(r *http.Request) faults.Fault {
 			if strings.Contains(r.URL.Path, "/harb/") {
-				return localforge.Fail
+				return faults.Fail
 			}
-			return localforge.NoFault
+			return faults.None
 		}
 		f, err := c.Scan(w.Context())
 		if !errors.Is(err, forge.ErrUnavailable) || !strings.Contains(err.Error(), w.repo) {
@@ -428,11 +429,11 @@ func TestHalfAPage(t *testing.T) {
 		for n := range 60 {
 			w.label(int64(n+1), "priority")
 		}
-		w.fault = func(r *http.Request) localforge.Fault {
+		w.fault = func(r *http.Request) faults.Fault {
 			if r.URL.Query().Get("page") == "2" {
-				return localforge.Half
+				return faults.Half
 			}
-			return localforge.NoFault
+			return faults.None
 		}
 		time.Sleep(time.Minute)
 		f, err := c.Scan(w.Context())

@@ -21,6 +21,7 @@ import (
 
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/forge/localforge"
+	"codeberg.org/johba/disinto/forge/localforge/faults"
 )
 
 // sized returns all in make check, which sets DISINTO_STORMS, and some in make test.
@@ -70,10 +71,10 @@ func onLateEmpty(t *testing.T, lag time.Duration, test func(*world)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{T: t, url: "http://forge.test"}
-		f, err := localforge.New(localforge.Options{Dir: t.TempDir(), Run: runGit, URL: w.url, Fault: w.breaks, Lag: lag})
+		f, err := localforge.New(localforge.Options{Dir: t.TempDir(), Run: runGit, URL: w.url, Lag: lag})
 		w.must(err)
 		t.Cleanup(f.Close)
-		w.local, w.transport = f, inMemory{f}
+		w.local, w.transport = f, inMemory{faults.Handler(f, w.breaks)}
 		w.must(f.AddUser("root", "root-password", true))
 		token, err := f.AddToken("root")
 		w.must(err)
@@ -144,7 +145,7 @@ type world struct {
 	url       string
 	transport http.RoundTripper
 	local     *localforge.Forge // nil on a real Forgejo
-	fault     func(*http.Request) localforge.Fault
+	fault     func(*http.Request) faults.Fault
 
 	suffix string
 	tokens map[string]string // by login
@@ -153,9 +154,9 @@ type world struct {
 	owner, human, boss, dev, review string
 }
 
-func (w *world) breaks(r *http.Request) localforge.Fault {
+func (w *world) breaks(r *http.Request) faults.Fault {
 	if w.fault == nil {
-		return localforge.NoFault
+		return faults.None
 	}
 	return w.fault(r)
 }

@@ -12,7 +12,7 @@ import (
 	"code.gitea.io/sdk/gitea"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/localforge"
+	"codeberg.org/johba/disinto/forge/localforge/faults"
 )
 
 func TestLabel(t *testing.T) {
@@ -239,16 +239,16 @@ func (w *world) mergeBy(c *Client, n int64, head string) {
 
 // TestMergeLostAnswer: the merge succeeded, but its answer was lost.
 func TestMergeLostAnswer(t *testing.T) {
-	for name, fault := range map[string]localforge.Fault{"lost": localforge.Lose, "half": localforge.Half} {
+	for name, fault := range map[string]faults.Fault{"lost": faults.Lose, "half": faults.Half} {
 		t.Run(name, func(t *testing.T) {
 			onLocal(t, func(w *world) {
 				n, head := w.pull("topic", "Work", "")
 				c := w.client()
-				w.fault = func(r *http.Request) localforge.Fault {
+				w.fault = func(r *http.Request) faults.Fault {
 					if strings.HasSuffix(r.URL.Path, "/merge") {
 						return fault
 					}
-					return localforge.NoFault
+					return faults.None
 				}
 				w.must(c.Merge(w.Context(), w.ref(n), head, "main"))
 			})
@@ -261,12 +261,12 @@ func TestMergeHeadMoves(t *testing.T) {
 	onLocal(t, func(w *world) {
 		n, head := w.pull("topic", "Work", "")
 		c := w.client()
-		w.fault = func(r *http.Request) localforge.Fault {
+		w.fault = func(r *http.Request) faults.Fault {
 			if strings.HasSuffix(r.URL.Path, "/merge") {
 				w.fault = nil
 				w.commit("topic", "", "topic.txt", "more\n")
 			}
-			return localforge.NoFault
+			return faults.None
 		}
 		if err := c.Merge(w.Context(), w.ref(n), head, "main"); !errors.Is(err, forge.ErrConflict) {
 			w.Errorf("got %v", err)

@@ -33,8 +33,6 @@ type Options struct {
 	Lag time.Duration
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
-	// Fault is called for every request before it is executed, from many goroutines. nil means no faults.
-	Fault func(*http.Request) Fault
 }
 
 // Forge is a forge in memory. It is an http.Handler, safe for concurrent use.
@@ -118,16 +116,6 @@ func (f *Forge) Requests() map[string]int {
 
 // ServeHTTP answers API and git requests.
 func (f *Forge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if f.opt.Fault != nil {
-		if fault := f.opt.Fault(r); fault != NoFault {
-			f.serveFault(w, r, fault)
-			return
-		}
-	}
-	f.serve(w, r)
-}
-
-func (f *Forge) serve(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(r.URL.Path, "/api/v1/") {
 		f.rest.ServeHTTP(w, r)
 		return

@@ -1,7 +1,9 @@
-package localforge
+// Package faults makes a forge fail in tests: requests get no answer, half of one, or an error.
+package faults
 
 import (
 	"bytes"
+	"io"
 	"maps"
 	"net/http"
 )
@@ -10,15 +12,15 @@ import (
 type Fault int
 
 const (
-	// NoFault serves the request.
-	NoFault Fault = iota
+	// None serves the request.
+	None Fault = iota
 	// Drop breaks the connection before the request is executed.
 	Drop
 	// Fail answers 500 without executing the request.
 	Fail
 	// Limit answers 429 with a Retry-After of one second.
 	Limit
-	// Hang gives no answer until the client gives up or the forge is closed.
+	// Hang gives no answer until the client gives up.
 	Hang
 	// Half executes the request and sends only half of the answer.
 	Half
@@ -27,9 +29,16 @@ const (
 	Lose
 )
 
-// serveFault fails a request. A panic with ErrAbortHandler makes net/http break the connection.
-func (f *Forge) serveFault(w http.ResponseWriter, r *http.Request, fault Fault) {
+// Handler returns a handler whose requests fail as choose says. choose is called from many goroutines.
+func Handler(forge http.Handler, choose func(*http.Request) Fault) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { serve(forge, w, r, choose(r)) })
+}
+
+// serve answers a request with a fault. A panic with ErrAbortHandler makes net/http break the connection.
+func serve(forge http.Handler, w http.ResponseWriter, r *http.Request, fault Fault) {
 	switch fault {
+	case None:
+		forge.ServeHTTP(w, r)
 	case Drop:
 		panic(http.ErrAbortHandler)
 	case Fail:
@@ -38,17 +47,15 @@ func (f *Forge) serveFault(w http.ResponseWriter, r *http.Request, fault Fault) 
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, http.StatusText(http.StatusTooManyRequests), http.StatusTooManyRequests)
 	case Hang:
-		select {
-		case <-r.Context().Done():
-		case <-f.ctx.Done():
-		}
+		_, _ = io.Copy(io.Discard, r.Body) // net/http notices that a client gives up only after it has read the request
+		<-r.Context().Done()
 		panic(http.ErrAbortHandler)
 	case Lose:
-		f.serve(&recordedResponse{header: http.Header{}}, r)
+		forge.ServeHTTP(&recordedResponse{header: http.Header{}}, r)
 		panic(http.ErrAbortHandler)
 	case Half:
 		whole := &recordedResponse{header: http.Header{}, status: http.StatusOK}
-		f.serve(whole, r)
+		forge.ServeHTTP(whole, r)
 		maps.Copy(w.Header(), whole.header)
 		body := whole.body.Bytes()
 		w.WriteHeader(whole.status)
