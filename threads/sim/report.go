@@ -25,8 +25,6 @@ type Report struct {
 	// Bound is a lower bound for every policy: after each moment, the writing agents must do everything filed from then
 	// on, and an issue's sessions run one after the other.
 	Bound time.Duration `json:"bound"`
-	// Graham is an upper bound for a policy that leaves no agent idle while it could work.
-	Graham time.Duration `json:"graham"`
 
 	Gap  Spread        `json:"gap"`  // idle time of an agent while work waits that it could do
 	Idle time.Duration `json:"idle"` // the sum of all gaps
@@ -38,7 +36,6 @@ type Report struct {
 	Moves int `json:"moves"`
 
 	Switches int     `json:"switches"` // changes of a slot to another context
-	Chains   int     `json:"chains"`   // issues that a local server worked on
 	Starved  int     `json:"starved"`  // sessions on items passed over too often to wait for warm slots
 	Reloaded int64   `json:"reloaded"` // tokens read again after switches
 	Used     float64 `json:"used"`     // used share of all agents' time up to the makespan
@@ -128,8 +125,7 @@ func (tr *trial) report() Report {
 	}
 	r.First = spread(first)
 	r.Used = r.used(len(tr.Config.Agents))
-	tr.countChains()
-	r.Bound, r.Graham = tr.Load.bounds(tr.writers(), tr.Policy.Latency)
+	r.Bound = tr.Load.bound(tr.writers())
 	return *r
 }
 
@@ -176,22 +172,6 @@ func sortedTimes(m map[string]time.Time) []time.Time {
 	return list
 }
 
-// countChains counts the issues that local threads worked on.
-func (tr *trial) countChains() {
-	type chain struct {
-		thread string
-		number int64
-	}
-	seen := make(map[chain]bool)
-	for i := range tr.seen.Spans {
-		s := &tr.seen.Spans[i]
-		if th := tr.real.Thread(s.Thread); th.Backend.Server() && s.Kind != "schedule" {
-			seen[chain{s.Thread, s.Chain}] = true
-		}
-	}
-	tr.seen.Chains = len(seen)
-}
-
 // writers returns how many writing sessions can run at once.
 func (tr *trial) writers() int {
 	on := make(map[string]int)
@@ -208,32 +188,20 @@ func (tr *trial) writers() int {
 	return n
 }
 
-// bounds returns a lower bound of the makespan for every policy, and an upper bound for policies that leave no agent
-// idle for longer than the latency while work waits.
-//
-// Graham's argument for the upper bound: let t be the last moment before the last start at which an agent was idle.
-// Then all work filed before t was running, one issue on each of the other agents. What remains is the rest of one
-// such issue, all work filed from t on, shared by all agents, and the last issue itself.
-func (l Load) bounds(m int, latency time.Duration) (lower, graham time.Duration) {
+// bound returns a lower bound of the makespan for every policy with m writing sessions at once.
+func (l Load) bound(m int) (lower time.Duration) {
 	if m == 0 {
-		return 0, 0
+		return 0
 	}
-	var later, longest, laterLate time.Duration
+	var later time.Duration
 	for i := len(l) - 1; i >= 0; i-- {
 		w := &l[i]
 		var own time.Duration
 		for _, s := range w.Sessions {
 			own += s
 			later += s
-			laterLate += s + latency
 		}
-		longest = max(longest, own+latency)
 		lower = max(lower, w.At+later/time.Duration(m), w.At+own)
-		graham = max(graham, w.At+laterLate/time.Duration(m))
 	}
-	share := time.Duration(float64(longest) * (1 - 1/float64(m)))
-	if len(l) > 0 && l[len(l)-1].At > 0 {
-		share *= 2 // some issues were filed later
-	}
-	return lower, graham + share + latency
+	return lower
 }
