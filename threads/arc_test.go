@@ -153,12 +153,13 @@ func TestArc(t *testing.T) {
 		{"I5 a sick agent is neither idle nor busy", func(f *arcFleet) {
 			f.busy("iris")
 			f.pin(15, "iris", "skill/research")
-			Entry(f.s.History.Agents, "dev-iris").Fruitless = SickAfter
+			crew := Crew{Agent: "dev-iris"}
+			f.s.History.Failing[crew] = &Streak{Failures: []Failure{{Item: "o/r#1"}}, Probes: 1}
 			f.want("")
-			if l := f.load("iris"); l.State != LoadSick || l.Why.Code != AgentSick || l.Pending != 15 {
+			if l := f.load("iris"); l.State != LoadSick || l.Why.Code != AgentFailing || l.Pending != 15 {
 				f.Errorf("got load %+v, want sick with 15 pending", l)
 			}
-			Entry(f.s.History.Agents, "dev-iris").Fruitless = SickAfter - 1
+			f.s.History.Failing[crew].Probes = 0
 			f.want("#15 iris>loom, #14 iris>loom, #13 iris>loom")
 		}},
 		{"I6 an agent with unknown idle time is neither idle nor busy", func(f *arcFleet) {

@@ -117,9 +117,8 @@ const (
 	PlanReturned Code = "plan-returned"
 )
 
-// The codes of sick agents, and of issues that an idle agent does not take over from a busy one, in rule order.
+// The codes of issues that an idle agent does not take over from a busy one, in rule order.
 const (
-	AgentSick    Code = "sick"
 	StolenBefore Code = "stolen-before"
 	WorkBegun    Code = "begun"
 	TooUrgent    Code = "too-urgent"
@@ -438,8 +437,6 @@ var codeDocs = []CodeDoc{
 		"a slot is kept for the agent whose context it holds and whose pull request is in review",
 		"`hold` of the thread; 0s keeps none"),
 
-	doc(AgentSick, NoHold, ByItself, "{agent} achieved nothing in {count} sessions",
-		"the agent's sessions achieve nothing: its queue is long because it does not work", "see `disinto logs AGENT`"),
 	doc(StolenBefore, NoHold, ByItself, "moved before", "it changed hands once, and stays now", ""),
 	doc(WorkBegun, NoHold, ByItself, "{agent} worked on it", "an agent worked on it already", ""),
 	doc(TooUrgent, NoHold, ByItself, "priority {count} stays, from {limit} on issues move",

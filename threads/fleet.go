@@ -81,8 +81,6 @@ func (s *Snapshot) join(cfg *Config, r *Remote) {
 			RunID: a.Name, Thread: a.Thread, Agent: a.Name, Role: a.Roles[0], State: Running, Started: s.Now,
 			Item: Item{Kind: agents.KindSchedule, Ref: on, Chain: on, Role: a.Name},
 		})
-	case LoadSick:
-		known.Fruitless = SickAfter
 	default:
 		known.Hold(time.Time{}, r.Why)
 	}

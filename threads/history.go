@@ -334,11 +334,10 @@ type AgentHistory struct {
 	// HeldUntil and HeldWhy keep the agent from starting; see Held.
 	HeldUntil time.Time `json:"held_until,omitzero"`
 	HeldWhy   string    `json:"held_why,omitempty"`
-	HeldAs    Code      `json:"held_as,omitempty"`   // the code of the hold, where it is not AgentHeld
-	Done      int       `json:"done,omitempty"`      // sessions that achieved something
-	Failed    int       `json:"failed,omitempty"`    // sessions that burnt an attempt
-	Fruitless int       `json:"fruitless,omitempty"` // sessions in a row that achieved nothing; see SickAfter
-	Downs     int       `json:"downs,omitempty"`     // sessions in a row without an answer while others had one
+	HeldAs    Code      `json:"held_as,omitempty"` // the code of the hold, where it is not AgentHeld
+	Done      int       `json:"done,omitempty"`    // sessions that achieved something
+	Failed    int       `json:"failed,omitempty"`  // sessions that burnt an attempt
+	Downs     int       `json:"downs,omitempty"`   // sessions in a row without an answer while others had one
 	Spent     Spent     `json:"spent,omitzero"`
 }
 

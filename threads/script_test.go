@@ -46,7 +46,7 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 //	                                   use, used, agent-hold, rejected, ran, passed, touched, claimed,
 //	                                   dialogue N question|plan|split RUN AGENT [asked] [answered=-1h] [approved]
 //	                                   [comments=1,2] WORDS, dialogue N gone,
-//	                                   idle, fruitless, refused, retried, labelled, asked, ci-fixes, failures, rung,
+//	                                   idle, refused, retried, labelled, asked, ci-fixes, failures, rung,
 //	                                   conflicts, reviews, reviewed, no-merge, carried, setup, turn, barred
 //	remote HOST/AGENT STATE [idle=-3m] [skills=a,b]  an agent of another host
 //	repo NAME                          another repository; o/r is there
@@ -846,8 +846,6 @@ func (w *scriptWorld) history(f []string) {
 		Entry(h.Chains, w.ref(f[1])).Claimed = f[2]
 	case "idle":
 		Entry(h.Agents, f[1]).IdleSince = w.at(f[2])
-	case "fruitless":
-		Entry(h.Agents, f[1]).Fruitless = w.number(f[2])
 	case "refused":
 		Entry(h.Chains, w.ref(f[1])).Refused = strings.Join(f[2:], " ")
 	case "push-refused", "split-refused": // N WHY

@@ -23,10 +23,6 @@ const (
 	StealPerCycle    = 10 // issues that move at a time
 )
 
-// SickAfter is the number of fruitless sessions in a row after which an agent counts as sick. Its queue is long
-// because it gets nothing done, and more work would not be done either.
-const SickAfter = 3
-
 // Move is one issue that changes hands: from its assigned agent, which has not started it, to an idle one.
 type Move struct {
 	Ref      forge.Ref
@@ -52,7 +48,9 @@ const (
 	LoadIdle   LoadState = "idle"
 	LoadActive LoadState = "active"
 	LoadGated  LoadState = "gated" // it can start nothing: see Load.Why
-	LoadSick   LoadState = "sick"  // its sessions achieve nothing
+	// LoadSick is an agent that is failing. Its queue is long because it gets nothing done, and more work would not be
+	// done either.
+	LoadSick LoadState = "sick"
 )
 
 // Load is the work of an agent.
@@ -149,9 +147,10 @@ func leastFirst(a, b *work) int {
 func (b *balancer) loadOf(a *agentState) Load {
 	l := Load{Agent: a.Name, State: LoadIdle, Pending: len(b.queues[a.Name])}
 	known := b.History.Agent(a.Name)
+	crew := Crew{Agent: a.Name}
 	switch why, stuck := b.gate(a); {
-	case known.Fruitless >= SickAfter:
-		l.State, l.Why = LoadSick, &Reason{Code: AgentSick, Agent: a.Name, Count: known.Fruitless}
+	case b.History.Failing[crew].Failing():
+		l.State, l.Why = LoadSick, b.History.Failing[crew].reason(crew)
 	case stuck:
 		l.State, l.Why = LoadGated, why
 	case a.on != nil:

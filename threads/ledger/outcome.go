@@ -285,12 +285,6 @@ func (e *ended) round(s *State) {
 // tally counts the agent's results. A session that we ended, or that a limit kept from its work, says nothing about
 // the agent.
 func (e *ended) tally() {
-	switch {
-	case e.fruitful():
-		e.agent.Fruitless = 0
-	case e.Result.Fails() || e.Result == agents.BackendDown:
-		e.agent.Fruitless++
-	}
 	if e.Result == agents.Done {
 		e.agent.Done++
 	}

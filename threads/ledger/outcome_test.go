@@ -74,7 +74,7 @@ func TestEndTable(t *testing.T) {
 			"over the day's budget",
 			End{Result: agents.OverBudget, Stop: threads.StopOverBudget},
 			0, 0, 0, 0,
-			func(h *State) bool { return !h.Chain(item.Ref).HasRefusal() && h.Agent("dev-qwen").Fruitless == 0 },
+			func(h *State) bool { return !h.Chain(item.Ref).HasRefusal() },
 		},
 		{"loop", End{Result: agents.Looped}, 1, 2 * time.Minute, 0, 0, nil},
 		{
@@ -89,7 +89,7 @@ func TestEndTable(t *testing.T) {
 			0, 0, 0, 5 * time.Minute,
 			func(h *State) bool {
 				a := h.Agent("dev-qwen")
-				return a.HeldAs == threads.TokenRejected && a.HeldWhy == "refused" && a.Failed+a.Fruitless == 0
+				return a.HeldAs == threads.TokenRejected && a.HeldWhy == "refused" && a.Failed == 0
 			},
 		},
 		{
@@ -98,7 +98,7 @@ func TestEndTable(t *testing.T) {
 			0, 0, 0, time.Minute,
 			func(h *State) bool {
 				a := h.Agent("dev-qwen")
-				return a.HeldAs == threads.NoPlace && a.Failed+a.Fruitless == 0 && len(h.Chain(item.Ref).Writers) == 0
+				return a.HeldAs == threads.NoPlace && a.Failed == 0 && len(h.Chain(item.Ref).Writers) == 0
 			},
 		},
 		{"failed with a comment", End{Result: agents.Failed, Remarked: true}, 1, 2 * time.Minute, 0, 0, nil},
@@ -148,7 +148,7 @@ func TestEndTable(t *testing.T) {
 			0, 2 * time.Minute, 0, time.Minute,
 			func(h *State) bool {
 				a := h.Agent("dev-qwen")
-				return a.HeldAs == threads.NoAnswer && a.HeldWhy == "no credit" && a.Failed == 0 && a.Fruitless == 1
+				return a.HeldAs == threads.NoAnswer && a.HeldWhy == "no credit" && a.Failed == 0
 			},
 		},
 		{
@@ -574,24 +574,6 @@ func TestScheduledWork(t *testing.T) {
 		}
 		if c := h.Chain(forge.Ref{Repo: "o/r"}); c.HasRefusal() || c.Dialogue != nil || len(c.Attempts) > 0 {
 			t.Errorf("%s: got chain %+v", result, c)
-		}
-	}
-}
-
-// A session that did its work in any way ends a row of fruitless ones.
-func TestFruitless(t *testing.T) {
-	for result, want := range map[agents.Result]int{
-		agents.Done: 0, agents.Refused: 0, agents.Question: 0, agents.Planned: 0, agents.Cancelled: 2, agents.Lost: 2,
-		agents.Failed: 3, agents.BackendDown: 3,
-	} {
-		h := New()
-		for i, r := range []agents.Result{agents.Failed, agents.NoProgress, result} {
-			run := fmt.Sprint(i)
-			h.Apply(startRec(run, int64(i+1), 1))
-			h.Apply(endRec(run, time.Minute, End{Result: r}))
-		}
-		if got := h.Agent("dev-qwen").Fruitless; got != want {
-			t.Errorf("%s after two failures: got %d fruitless, want %d", result, got, want)
 		}
 	}
 }

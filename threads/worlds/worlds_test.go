@@ -107,7 +107,7 @@ var unseen = []threads.Code{
 	threads.MainRed, // no world has checks on a branch; scripts do
 	threads.CIStuck, // no world's checks are silent for hours; scripts do
 	// Of Rebalance:
-	threads.AgentSick, threads.StolenBefore, threads.WorkBegun, threads.TooUrgent, threads.NoSkillSaid,
+	threads.StolenBefore, threads.WorkBegun, threads.TooUrgent, threads.NoSkillSaid,
 	threads.NotBusy, threads.StealLimit,
 }
 
