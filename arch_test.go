@@ -36,27 +36,29 @@ var layers = map[string][]string{
 	"agents/llama/fakellama":  {},
 	"agents/plainfile":        {},
 	"agents/logtime":          {"agents/plainfile"},
+	"agents/egress":           {},
 	"agents/executortest":     {"agents"},
 	"agents/process": {
-		"agents", "forge", "agents/logtime", "agents/plainfile", "agents/process/landlock", "agents/process/pid1",
-		"agents/process/seccomp", "agents/process/tree",
+		"agents", "forge", "agents/logtime", "agents/plainfile", "agents/process/gate", "agents/process/landlock",
+		"agents/process/pid1", "agents/process/seccomp", "agents/process/tree",
 	},
 	"agents/nomad":            {"agents", "agents/plainfile", "forge"},
 	"agents/nomad/fakenomad":  {},
+	"agents/process/gate":     {"agents", "agents/egress", "agents/process/seccomp"},
 	"agents/process/landlock": {},
 	"agents/process/pid1":     {"agents/process/tree"},
 	"agents/process/seccomp":  {},
 	"agents/process/tree":     {},
 	"agents/session": {
-		"agents", "forge", "forge/plan", "agents/llama", "agents/plainfile", "agents/session/mergediff",
+		"agents", "agents/egress", "agents/llama", "agents/plainfile", "agents/session/mergediff", "forge", "forge/plan",
 	},
 	"agents/session/fakemodel": {},
 	"agents/session/mergediff": {"agents"},
 	"agents/hire":              {"agents", "forge", "agents/plainfile", "agents/tomltext"},
 	"agents/tomltext":          {},
 	"agents/upstream":          {"agents", "forge", "agents/plainfile"},
-	"threads":                  {"agents", "forge"},
-	"threads/file":             {"threads", "agents", "forge", "agents/tomltext"},
+	"threads":                  {"agents", "agents/egress", "forge"},
+	"threads/file":             {"threads", "agents", "agents/egress", "forge", "agents/tomltext"},
 	"threads/audit":            {"agents"},
 	"threads/ledger":           {"threads", "threads/audit", "threads/services", "agents", "forge"},
 	"threads/services":         {"threads"},
@@ -78,7 +80,7 @@ var layers = map[string][]string{
 	"supervisor": {
 		"supervisor/answers", "supervisor/control", "supervisor/disk", "supervisor/fleet",
 		"supervisor/journal", "supervisor/receipts", "supervisor/saved", "threads/audit", "threads/ledger",
-		"threads/services", "threads", "agents", "agents/logtime", "agents/plainfile", "forge", "forge/plan",
+		"threads/services", "threads", "agents", "agents/egress", "agents/logtime", "agents/plainfile", "forge", "forge/plan",
 	},
 	"supervisor/metrics": {
 		"supervisor", "supervisor/control", "threads/ledger", "threads", "agents", "forge",
@@ -175,7 +177,7 @@ func (s *source) checkLinux() (failures []string) {
 // pure are the packages whose decisions depend only on their arguments, so that the simulator, `why` and a bug report
 // repeat them exactly.
 var pure = []string{
-	"forge", "forge/plan", "agents", "agents/tomltext", "threads", "threads/audit",
+	"forge", "forge/plan", "agents", "agents/egress", "agents/tomltext", "threads", "threads/audit",
 	"threads/file", "threads/ledger", "threads/services",
 	"threads/sim", "threads/worlds",
 }
@@ -377,6 +379,7 @@ var unguarded = []struct{ where, why string }{
 	{"agents/hire", "a person's command"},
 	{"agents/nomad/relay.go", "session-run, a separate process: its supervisor sees its end"},
 	{"agents/process/cutlog.go", "the shim, a separate process: its supervisor sees its end"},
+	{"agents/process/gate", "the shim; in the supervisor, Find makes two sockets"},
 	{"agents/process/pid1", "starts threads before the program, and calls nothing in them"},
 	{"agents/process/shim.go", "the shim, a separate process: its supervisor sees its end"},
 	{"agents/session", "a session's program"},

@@ -133,14 +133,19 @@ type CLI struct {
 	// Opening is the size of its system prompt and its tools, which it sends before our first word, in tokens of four
 	// bytes, as measured on local threads; 0 without a measurement.
 	Opening int
+	// Hosts are those of its maker's models and of the sign-in there.
+	Hosts []string
 }
 
 // CLIs are all agent CLIs, sorted by name.
 var CLIs = []CLI{
-	{"claude", "@anthropic-ai/claude-code", true, 1_000},
-	{"codex", "@openai/codex", false, 10_000},
-	{"opencode", "opencode-ai", true, 8_000},
-	{"qwen", "@qwen-code/qwen-code", false, 9_000},
+	{
+		"claude", "@anthropic-ai/claude-code", true, 1_000,
+		[]string{"api.anthropic.com", "claude.ai", "console.anthropic.com", "platform.claude.com"},
+	},
+	{"codex", "@openai/codex", false, 10_000, []string{"api.openai.com", "auth.openai.com", "chatgpt.com"}},
+	{"opencode", "opencode-ai", true, 8_000, []string{"api.anthropic.com", "api.openai.com", "models.dev", "opencode.ai"}},
+	{"qwen", "@qwen-code/qwen-code", false, 9_000, []string{"chat.qwen.ai", "dashscope.aliyuncs.com", "portal.qwen.ai"}},
 }
 
 // CLINames returns the names of CLIs.
@@ -455,6 +460,7 @@ type Outcome struct {
 	MaxRSS   int64         // bytes, of the largest process
 	Tail     string        // the last lines of output, secrets redacted
 	Digest   string        // SHA-256 of the result that the program left, in hex; empty if it left none
+	Refused  Refusals      // the hosts that its egress did not allow
 	Seen     *Seen         // nil if the executor observed nothing
 }
 

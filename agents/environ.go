@@ -69,6 +69,8 @@ type Env struct {
 	// ReadAll lets the program read text that accounts without write access wrote on the forge.
 	ReadAll bool
 
+	Egress []string // the hosts that the session may reach, as in Sandbox
+
 	Room Room // of the repository; its Beat and Withheld are filled in
 
 	Secrets []SecretVar // every secret that the configuration names, of all owners
@@ -143,6 +145,10 @@ func Environ(base []string, e *Env) []string {
 		vars[v.Name] = v.Value.Reveal()
 	}
 	e.contract(vars)
+	delete(vars, EgressVar)
+	if e.Egress != nil {
+		vars[EgressVar] = strings.Join(e.Egress, " ")
+	}
 	environ := make([]string, 0, len(vars))
 	for name, value := range vars {
 		environ = append(environ, name+"="+value)
@@ -332,6 +338,10 @@ func (e *Env) contract(vars map[string]string) {
 	}
 	e.room(vars)
 }
+
+// EgressVar is the variable with the words for the hosts that the session may reach. It is missing where it may reach
+// all.
+const EgressVar = "DISINTO_EGRESS"
 
 // ReadersAll is the value of $DISINTO_READERS that lets the program read what every account wrote.
 const ReadersAll = "all"

@@ -27,6 +27,11 @@ type Sandbox struct {
 	Connect   []int `json:",omitempty"`
 	AnyPort   bool  `json:",omitempty"`
 	Ephemeral bool  `json:",omitempty"`
+	// Egress lists the hosts that the processes may reach, as words of package egress; nil means all. They then connect
+	// to ports of this machine, and to other machines through a proxy. SetupEgress lists more, until the repository is
+	// set up.
+	Egress      []string `json:",omitempty"`
+	SetupEgress []string `json:",omitempty"`
 	// Listen lists more TCP ports on which the processes may listen, and to which they may connect. They may listen on
 	// any free port that the kernel chooses.
 	Listen []Ports `json:",omitempty"`

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/egress"
 	"codeberg.org/johba/disinto/forge"
 )
 
@@ -106,7 +107,7 @@ func (x *session) environ(j *agents.Job) *agents.Env {
 		Thread: x.Thread, Backend: x.thread.Backend, BaseURL: x.thread.BaseURL, Slot: x.Slot,
 		EnvAllow: x.thread.EnvAllow, EnvDeny: x.thread.EnvDeny, Vars: x.thread.Vars,
 		ForgeURL: strings.TrimSuffix(x.config.Forge.URL, "/"), Home: j.Home, User: j.User,
-		Workspace: j.Dir, ResultPath: j.ResultPath, Tmp: j.Tmp,
+		Workspace: j.Dir, ResultPath: j.ResultPath, Tmp: j.Tmp, Egress: j.Sandbox.Egress,
 		Room:    x.config.Room(j.Repo),
 		ReadAll: x.config.Forge.ReadersAll, MaxUnseen: x.config.Forge.MaxUnseen, Secrets: x.config.Secrets,
 	}
@@ -125,6 +126,14 @@ func (rn *sessionRunner) sandbox(x *session, j *agents.Job) {
 		if port := agents.Port(address); port > 0 {
 			j.Sandbox.Connect = append(j.Sandbox.Connect, port)
 		}
+	}
+	hosts, setup := x.config.Egress(&x.role, &x.agent, &x.thread, j.Repo)
+	if word := egress.WordOf(rn.collector); word != "" && hosts != nil {
+		hosts = append(hosts, word)
+	}
+	j.Sandbox.Egress, j.Sandbox.SetupEgress = hosts, nil
+	if x.role.BuiltIn() && j.Kind.Writes() {
+		j.Sandbox.SetupEgress = setup
 	}
 	j.Sandbox.Taken = x.config.TakenPorts()
 	j.Sandbox.Hide = append(slices.Clone(rn.hide), rn.stateDir)

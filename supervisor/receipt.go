@@ -143,7 +143,8 @@ func (st *state) receipt(x *session, end *ledger.End, at time.Time) *audit.Recei
 		Run: x.RunID, Agent: x.Agent, Role: x.Role, Thread: x.Thread, Model: x.agent.Model, Kind: x.Item.Kind,
 		Item: x.Item.Ref.String(), Chain: x.Item.Chain.String(), Attempt: x.Attempt, Executor: x.thread.Executor,
 		Place: x.place, Sandbox: x.sandbox, StartedAt: x.reserved, EndedAt: at, Outcome: end.Result, Reason: end.Reason,
-		Verdict: string(end.Verdict), Steps: end.Steps, Verified: end.Verified, Told: st.toldToLocked(x.RunID),
+		Verdict: string(end.Verdict), Steps: end.Steps, Verified: end.Verified, Refused: end.Refused,
+		Told:      st.toldToLocked(x.RunID),
 		Processes: unseen, Hosts: unseen, Files: unseen,
 	}
 	if used := x.Used; end.Usage != nil || used != (agents.Usage{}) {

@@ -56,6 +56,7 @@ const (
 	CoolDown          Code = "cool-down"
 	SetupFailed       Code = "setup-failed"
 	RepoFull          Code = "repo-full"
+	EgressRefused     Code = "egress-refused"
 	HasSession        Code = "running"
 	ChainBusy         Code = "chain-busy"
 	ReviewLimit       Code = "review-limit"
@@ -325,6 +326,9 @@ var codeDocs = []CodeDoc{
 		"see the log of the last session, or `disinto check --setup REPO`; `disinto retry REF` tries now"),
 	doc(RepoFull, Busy, ByItself, "{repo} has {count} of {limit} sessions",
 		"as many sessions run in its repository as `max_sessions` allows there", "raise `max_sessions` of the repository"),
+	doc(EgressRefused, Ready, ByItself, "{failed}next try {time}",
+		"it failed, and its `egress` kept it from hosts that it tried to reach, perhaps only its CLI's statistics",
+		"allow them, if it needs them: `disinto show REF` has the line for factory.toml; `disinto retry REF` tries now"),
 	doc(HasSession, Begun, ByItself, "{agent} works on it", "an agent works on it", ""),
 	doc(ChainBusy, Begun, ByItself, "waits for {agent} on {refs}",
 		"a session on the same issue or pull request has to end first", ""),

@@ -209,6 +209,9 @@ type Repo struct {
 	// Verify must pass before a push; no commands: none. VerifyTries are the messages to the agent until then.
 	Verify      agents.Commands
 	VerifyTries int
+	// Egress lists hosts that its sessions may reach beside those of their roles, and SetupEgress more during Setup; a
+	// nil Egress adds none, and restricts nothing.
+	Egress, SetupEgress []string
 
 	Priority    int           // of issues without a label for it
 	MaxSessions int           // at a time; 0: no limit of its own

@@ -287,6 +287,8 @@ type Attempt struct {
 	Failed time.Time `json:"failed,omitzero"` // when the last failure ended; cleared once the label is written
 	Reason string    `json:"reason,omitempty"`
 	Tail   string    `json:"tail,omitempty"` // the last lines of its output, redacted
+	// Allow is the line of factory.toml that would allow the hosts that it was refused; empty if there is none.
+	Allow string `json:"allow,omitempty"`
 }
 
 // ItemHistory remembers one piece of work.

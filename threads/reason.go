@@ -53,6 +53,8 @@ func (r Reason) Mend() string {
 			return "`disinto retry REF` takes it up again"
 		}
 		return "remove the label " + r.Note
+	case EgressRefused:
+		return "add `" + r.Why + "` in factory.toml if it needs them; `disinto retry REF` tries now"
 	case CoolDown:
 		if r.Count > 0 {
 			return "`disinto retry REF` tries now"

@@ -702,6 +702,13 @@ func (w *scriptWorld) history(f []string) {
 	case "attempts": // KIND:CHAIN COUNT UNTIL [marked]
 		k := w.key(f[1])
 		Entry(h.Chains, k.Ref).SetAttempt(Attempt{Kind: k.Kind, Count: w.number(f[2]), Until: w.at(f[3]), Marked: len(f) > 4})
+	case "no-host": // KIND:CHAIN COUNT UNTIL HOST
+		k := w.key(f[1])
+		r := agents.Refusals{{Host: f[4] + ":443", Rule: f[4], Times: 3}}
+		Entry(h.Chains, k.Ref).SetAttempt(Attempt{
+			Kind: k.Kind, Count: w.number(f[2]), Until: w.at(f[3]), Reason: "npm ci failed; it was " + r.Words() + " (egress)",
+			Allow: r.Line(),
+		})
 	case "carried": // N HEAD MERGE-BASE AT FROM...
 		Entry(h.Chains, w.ref(f[1])).Carried = &Carried{
 			Head: f[2], Base: "main", MergeBase: f[3], At: w.at(f[4]), Same: f[5:],

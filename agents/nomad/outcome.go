@@ -104,6 +104,7 @@ func parseDocument(text []byte) (*document, error) {
 	o.Reason, o.Signal = oneLine(o.Reason), oneLine(o.Signal)
 	o.Words, o.Tail = agents.ManyLines(o.Words), agents.ManyLines(o.Tail)
 	o.Usage, o.Steps, o.Verified = o.Usage.Bounded(), agents.BoundedSteps(o.Steps), o.Verified.Bounded()
+	o.Refused = o.Refused.Bounded()
 	o.CPU, o.MaxRSS, o.Seen = max(o.CPU, 0), max(o.MaxRSS, 0), o.Seen.Bounded()
 	if !agents.ValidDigest(o.Digest) {
 		o.Digest = ""

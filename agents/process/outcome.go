@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -55,7 +56,11 @@ func (r *run) conclude(how ending, secrets []string) agents.Outcome {
 	if o.Result == agents.Failed && (!found || err != nil) && full(r.job.ResultPath) {
 		o.Result, o.Reason = agents.NoRoom, "no room on the disk for its result; "+o.Reason
 	}
-	return h.blame(h.explain(o, r.job.Limits), r.job.Limits)
+	o = h.blame(h.explain(o, r.job.Limits), r.job.Limits)
+	if o.Refused = r.state.Refused; len(o.Refused) > 0 && o.Result.Fails() {
+		o.Reason = strings.TrimPrefix(o.Reason+"; ", "; ") + "it was " + o.Refused.Words() + " (egress)"
+	}
+	return o
 }
 
 // orphaned is the outcome of a session whose shim was ended from outside. See also blame.

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -8,11 +9,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/plainfile"
+	"codeberg.org/johba/disinto/agents/process/gate"
 	"codeberg.org/johba/disinto/agents/process/landlock"
 	"codeberg.org/johba/disinto/agents/process/seccomp"
 	"codeberg.org/johba/disinto/agents/process/tree"
@@ -43,11 +46,6 @@ var toolVars = []string{
 	"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO",
 }
 
-// proxyVars are the variables with which the operator names proxies.
-var proxyVars = []string{
-	"http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY",
-}
-
 // FindSandbox finds out what a sandbox restricts on this machine. The error says why there can be no sandbox.
 func FindSandbox() (Support, error) {
 	version, err := sandboxVersion()
@@ -57,7 +55,7 @@ func FindSandbox() (Support, error) {
 	unfiltered := sandboxFilter()
 	return Support{
 		Holds: holding(version, unfiltered), Complete: version >= landlock.Complete && unfiltered == nil,
-		Ports: version >= landlock.Ports && unfiltered == nil,
+		Ports: version >= landlock.Ports && unfiltered == nil, Open: cmp.Or(unfiltered, sandboxGate()),
 	}, nil
 }
 
@@ -66,6 +64,7 @@ type Support struct {
 	Holds    string // for people
 	Complete bool   // enough for a strict sandbox
 	Ports    bool   // no session can listen on the port of another server
+	Open     error  // why a session can reach hosts that its egress does not allow; nil if it cannot
 }
 
 // holding describes for people what a sandbox restricts and what it cannot restrict.
@@ -76,11 +75,12 @@ func holding(version int, unfiltered error) string {
 	return landlock.Describe(version) + "; seccomp restricts system calls"
 }
 
-// sandboxVersion returns the kernel's version of Landlock, and sandboxFilter why the kernel cannot refuse system
-// calls. Tests replace them to simulate older kernels.
+// sandboxVersion returns the kernel's version of Landlock, sandboxFilter why the kernel cannot refuse system calls, and
+// sandboxGate why sessions cannot be kept from other machines. Tests replace them to simulate older kernels.
 var (
 	sandboxVersion = landlock.Version
 	sandboxFilter  = seccomp.Find
+	sandboxGate    = sync.OnceValue(gate.Find)
 )
 
 // sandboxOrder orders the shim to restrict the program.
@@ -91,6 +91,7 @@ type sandboxOrder struct {
 	Rules     landlock.Rules
 	Version   int
 	Filter    bool `json:",omitempty"` // refuse system calls
+	Local     bool `json:",omitempty"` // reach this machine only, or do not start the program; needs Filter
 	Strict    bool `json:",omitempty"` // without restrictions, do not start the program
 }
 
@@ -101,8 +102,12 @@ func (o *sandboxOrder) restrict() error {
 		o.Rules.Paths = append(o.Rules.Paths, landlock.Path{Name: []byte("/dev/pts"), Access: landlock.Device})
 	}
 	if o.Filter {
-		if err := seccomp.Restrict(); err != nil {
+		listener, err := seccomp.Restrict(o.Local)
+		if err != nil {
 			return err
+		}
+		if o.Local {
+			answer(listener)
 		}
 	}
 	return landlock.Restrict(&o.Rules, o.Version)
@@ -147,9 +152,14 @@ func (r *run) confine() (*sandboxOrder, error) {
 		return nil, nil
 	}
 	r.held = holding(version, unfiltered)
+	local, err := r.isolate(unfiltered, strict)
+	if err != nil {
+		return nil, err
+	}
 	r.log("sandbox: " + r.held)
 	return &sandboxOrder{
 		Version: version, Filter: unfiltered == nil, Strict: strict, Terminals: r.account == nil && os.Geteuid() == 0,
+		Local: local,
 	}, nil
 }
 
@@ -189,6 +199,9 @@ func (r *run) allowed(path string) landlock.Rules {
 	g.named(landlock.Write, r.job.LogPath) // as /dev/stderr
 	rules := landlock.Rules{Paths: g.paths, AnyPort: s.AnyPort}
 	rules.Connect, rules.Listen = ports(s, proxyPorts(r.job.Env))
+	if s.Egress != nil {
+		hideProxies(&rules, r.job.Env)
+	}
 	return rules
 }
 
@@ -240,23 +253,6 @@ func freePorts(text string) (r landlock.Range) {
 func readPortRange() string {
 	text, _ := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
 	return string(text)
-}
-
-// Chooses reports whether the kernel may choose a port for a server that asks for any.
-func Chooses(port int) bool {
-	var first, last int
-	n, err := fmt.Sscan(readPortRange(), &first, &last)
-	return n == 2 && err == nil && first <= port && port <= last
-}
-
-// proxyPorts are the ports of the operator's proxies.
-func proxyPorts(env []string) (ports []int) {
-	for _, name := range proxyVars {
-		if port := agents.Port(agents.Getenv(env, name)); port > 0 {
-			ports = append(ports, port)
-		}
-	}
-	return ports
 }
 
 // mostRules limits the rules around hidden paths, because each rule takes one or two microseconds.

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"codeberg.org/johba/disinto/agents/process/gate"
 	"codeberg.org/johba/disinto/agents/process/pid1"
 	"codeberg.org/johba/disinto/agents/process/tree"
 )
@@ -47,6 +48,7 @@ type shim struct {
 	socket *os.File
 	cgroup cgroup
 	output *outputPipe // nil when the log has no limit
+	proxy  *gate.Proxy // nil when the session may reach all hosts
 
 	program    tree.Process   // the program itself; known if stopSignal is set
 	stopSignal syscall.Signal // of the start order
@@ -79,7 +81,7 @@ func runShim() int {
 	// The shim needs five more threads in its life. It makes them now, because until the program runs the shim's death
 	// counts as lack of room. At a pids limit shims used to die a moment later (1 of 8 runs), which cost the item an
 	// attempt.
-	pid1.StartThreads(5)
+	pid1.StartThreads(5 + o.gateThreads())
 	if o.Cgroup != "" {
 		s.cgroup = cgroup{path: o.Cgroup, fd: shimCgroup, ok: true}
 	}
@@ -115,7 +117,7 @@ func runShim() int {
 	<-over // it kills by the cgroup
 	final := s.cgroup.hits()
 	s.cgroup.remove() // here, because a killed supervisor cannot
-	s.change(func(now *shimState) { now.end(status, final) })
+	s.change(func(now *shimState) { now.end(status, final, s.proxy) })
 	<-s.leave
 	return 0
 }
@@ -165,8 +167,8 @@ func (s *shim) began(b startedProgram, o *startOrder) {
 }
 
 // end records the end. The kernel sums the usage of every process that the shim, or a process below it, waited for.
-func (now *shimState) end(status syscall.WaitStatus, h hits) {
-	now.Phase, now.At, now.Status, now.Hits = ended, time.Now(), status, h
+func (now *shimState) end(status syscall.WaitStatus, h hits, proxy *gate.Proxy) {
+	now.Phase, now.At, now.Status, now.Hits, now.Refused = ended, time.Now(), status, h, proxy.Refused()
 	var ru syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_CHILDREN, &ru) == nil {
 		now.CPU = time.Duration(ru.Utime.Nano() + ru.Stime.Nano())
@@ -218,6 +220,9 @@ func (s *shim) begin(o startOrder) (b startedProgram) {
 			return b
 		}
 	}
+	if b.err = s.guard(&o); b.err != nil {
+		return b
+	}
 	if o.Sandbox == nil {
 		return s.spawn(o)
 	}
@@ -236,7 +241,7 @@ func (s *shim) begin(o startOrder) (b startedProgram) {
 			why = err.Error()
 		}
 		b := startedProgram{err: err}
-		if err == nil || !o.Sandbox.Strict {
+		if err == nil || !o.Sandbox.Strict && !o.Sandbox.Local {
 			b = s.spawn(o)
 		}
 		b.noSandbox = why

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/process/gate"
 )
 
 // A supervisor and a session's shim exchange messages over a SOCK_SEQPACKET pair: one write is one message, a JSON
@@ -82,6 +83,8 @@ type shimState struct {
 	// NoSandbox says why the program is not restricted although the order asked for it. If the sandbox is strict, the
 	// program does not run either.
 	NoSandbox string `json:"no_sandbox,omitempty"`
+	// Refused are the hosts that its egress did not allow, in the phase ended.
+	Refused agents.Refusals `json:"refused,omitempty"`
 	// Verdict is the reason of the first order to end, if that came before the program's own end.
 	Verdict verdict `json:"verdict,omitzero"`
 
@@ -107,6 +110,7 @@ type startOrder struct {
 	Limited bool          `json:",omitempty"`
 	NProc   uint64        `json:",omitempty"`
 	Sandbox *sandboxOrder `json:",omitempty"`
+	Egress  *gate.Order   `json:",omitempty"` // nil: all hosts
 	Service bool          `json:",omitempty"` // keeps the supervisor's priority, oom_score_adj and capabilities
 	Root    bool          `json:",omitempty"` // as in agents.Job
 	MaxLog  int64         `json:",omitempty"` // bound of the log, the shim's stdout, in bytes; 0 means none

@@ -117,6 +117,9 @@ func (r *run) promptFor(ctx context.Context, role, kind string, d *promptData) (
 		prompt += "\n\nAt the merge, the forge would close other issues because of these messages of commits:\n\n" +
 			d.Closing.String() + "\n"
 	}
+	if err == nil {
+		prompt += r.reach()
+	}
 	return prompt, err
 }
 

@@ -103,7 +103,10 @@ func (r *run) prepare(ctx context.Context, d *promptData, finished bool) (stays 
 	if finished && len(r.Room.Verify.Argv) == 0 {
 		return true, nil
 	}
-	if err := r.setUp(ctx, d); err != nil || !finished {
+	if err := r.setUp(ctx, d); err != nil {
+		return false, err
+	}
+	if err := r.narrow(ctx); err != nil || !finished {
 		return false, err
 	}
 	red, err := r.verifyTwice(ctx)

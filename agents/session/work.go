@@ -33,6 +33,7 @@ type work struct {
 	Workspace, ResultPath, Home      string
 	ForgeURL, Token                  string
 	Room                             agents.Room
+	Egress                           string        // words for the hosts that it may reach; empty: all
 	Left                             agents.Budget // the rest of the session's budget; a zero field means no limit
 }
 
@@ -50,7 +51,7 @@ func readWork(environ []string) (work, error) {
 		Tried:   agents.ParseTried(get("DISINTO_TRIED")),
 		Plan:    agents.PlansOnly(get("DISINTO_CAUSE")), Split: get("DISINTO_CAUSE") == agents.CauseSplit,
 		Conflict: get("DISINTO_CAUSE") == "conflict",
-		About:    numbers(get("DISINTO_COMMENTS")),
+		About:    numbers(get("DISINTO_COMMENTS")), Egress: get(agents.EgressVar),
 	}
 	w.Attempt, _ = strconv.Atoi(get("DISINTO_ATTEMPT"))
 	var errs []error

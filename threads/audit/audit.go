@@ -55,6 +55,7 @@ type Receipt struct {
 
 	Steps    []agents.Step    `json:"steps,omitempty"`    // the commands that ran beside the agent
 	Verified *agents.Verified `json:"verified,omitempty"` // absent if the work was not verified
+	Refused  agents.Refusals  `json:"refused,omitempty"`  // the hosts that its egress did not allow
 
 	Told []agents.Message `json:"told,omitempty"` // by people while it ran
 

@@ -113,6 +113,7 @@ func (d *decoder) read(root *table) {
 	d.checkRenamed()
 	d.checkLadders()
 	d.checkListening()
+	d.checkEgress()
 	d.checkRoot()
 }
 

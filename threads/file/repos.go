@@ -21,6 +21,7 @@ func (d *decoder) readRepos(tables []*table) {
 	for _, t := range tables {
 		r := threads.Repo{Name: d.repoName(t)}
 		r.Setup, r.Verify = t.commands("setup", setupTime), t.commands("verify", verifyTime)
+		r.Egress, r.SetupEgress = t.egress("egress", nil), t.egress("setup_egress", nil)
 		r.VerifyTries = t.number("verify_tries", 3, 0)
 		if t.has("verify_tries") && !t.has("verify") {
 			t.wrong("verify_tries", "is set, and verify is not")

@@ -1,6 +1,8 @@
 package file
 
 import (
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -91,6 +93,67 @@ func TestRepoMistakes(t *testing.T) {
 		_, err := Decode("factory.toml", twoRepos+tt.text, inContainer)
 		if err == nil || err.Error() != "factory.toml"+tt.want {
 			t.Errorf("%s\ngot  %v\nwant factory.toml%s", tt.text, err, tt.want)
+		}
+	}
+}
+
+// TestEgress reads the hosts of [factory], a role and a repository, which add up, and refuses what cannot hold.
+func TestEgress(t *testing.T) {
+	const text = `[forge]
+url = "http://git.lan:3000"
+repos = ["johba/harb", "johba/other"]
+[factory]
+egress = ["@go"]
+setup_egress = ["@debian"]
+[threads.api]
+backend = "anthropic"
+agents = ["dev-a", "docs-a"]
+[roles.dev]
+cli = "claude"
+egress = ["@npm"]
+[roles.docs]
+on = "issue"
+label = "docs"
+command = ["docs"]
+[repos."johba/harb"]
+setup = [["npm", "ci"]]
+egress = ["db.lan:5432"]
+setup_egress = ["@pypi"]
+`
+	c, err := Decode("factory.toml", text, inContainer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	thread := c.Thread("api")
+	hosts, setup := c.Egress(c.Role("dev"), c.Agent("dev-a"), thread, "johba/harb")
+	const want = "@go @npm db.lan:5432 git.lan:3000 api.anthropic.com "
+	if got := strings.Join(hosts, " "); !strings.HasPrefix(got+" ", want) {
+		t.Errorf("hosts %s, want %s", got, want)
+	}
+	if got := strings.Join(setup, " "); got != "@debian @pypi" {
+		t.Errorf("hosts of the setup: %s", got)
+	}
+	hosts, setup = c.Egress(c.Role("docs"), c.Agent("docs-a"), thread, "johba/other")
+	if got := strings.Join(hosts, " "); got != "@go git.lan:3000" || setup != nil {
+		t.Errorf("hosts %s, of the setup %s", got, setup)
+	}
+	open := regexp.MustCompile(`(?m)^(setup_)?egress`).ReplaceAllString(text, "#")
+	if c, err = Decode("factory.toml", open, inContainer); err != nil {
+		t.Fatal(err)
+	}
+	if hosts, _ := c.Egress(c.Role("dev"), c.Agent("dev-a"), thread, "johba/harb"); hosts != nil {
+		t.Errorf("without a key the hosts are %q, want all", hosts)
+	}
+	for change, want := range map[string]string{
+		"egress = [\"@go\"]|egress = []":                             "",
+		"egress = [\"@go\"]|egress = [\"https://go.dev\"]":           `:5: factory.egress: has "https://go.dev" has a port`,
+		"egress = [\"@npm\"]|sandbox = \"off\"":                      `:12: roles.dev.sandbox: is "off", and egress needs the sandbox`,
+		"egress = [\"@npm\"]|sandbox = \"off\"\negress = [\"@npm\"]": `:13: roles.dev.egress: is set, and sandbox is "off": remove one of them`,
+	} {
+		from, to, _ := strings.Cut(change, "|")
+		_, err := Decode("factory.toml", strings.Replace(text, from, to, 1), inContainer)
+		if (want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", to, err, want)
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/egress"
+	"codeberg.org/johba/disinto/threads"
 )
 
 // These words replace a list of ports: all ports, or those that the kernel assigns to a server without a fixed port.
@@ -26,12 +28,48 @@ func (t *table) sandbox(base agents.Sandbox) agents.Sandbox {
 	ports, word := t.ports("sandbox_connect")
 	s.Connect = slices.Concat(base.Connect, ports)
 	s.AnyPort, s.Ephemeral = base.AnyPort || word == anyPort, base.Ephemeral || word == ephemeralPort
-	for _, key := range []string{"sandbox_read", "sandbox_write", "sandbox_connect"} {
+	s.Egress, s.SetupEgress = t.egress("egress", base.Egress), t.egress("setup_egress", base.SetupEgress)
+	if t.has("setup_egress") && s.Egress == nil {
+		t.wrong("setup_egress", "is set, and egress is not, without which sessions reach every host")
+	}
+	for _, key := range []string{"sandbox_read", "sandbox_write", "sandbox_connect", "egress", "setup_egress"} {
 		if s.Mode == agents.SandboxOff && t.has(key) && t.has("sandbox") {
 			t.wrong(key, `is set, and sandbox is "off": remove one of them`)
 		}
 	}
 	return s
+}
+
+// egress reads hosts that sessions may reach beside those of base; nil if neither says anything.
+func (t *table) egress(key string, base []string) []string {
+	list := t.set(key)
+	for _, word := range list {
+		if _, err := egress.Parse([]string{word}); err != nil {
+			t.wrong(key, "has %v", err)
+		}
+	}
+	if !t.has(key) && base == nil {
+		return nil
+	}
+	return append(append([]string{}, base...), list...) // not nil
+}
+
+// checkEgress refuses an egress that could not hold: only the sandbox keeps a session from the network.
+func (d *decoder) checkEgress() {
+	some := func(r threads.Repo) bool { return r.Egress != nil }
+	for _, r := range d.config.Roles {
+		key := []string{"roles", r.Name, "sandbox"}
+		if !r.Sandbox.On() && (r.Sandbox.Egress != nil || slices.ContainsFunc(d.config.Repos, some)) {
+			d.wrong(d.lineOf(key), key, `is "off", and egress needs the sandbox`)
+		}
+	}
+	for _, r := range d.config.Repos {
+		key := []string{"repos", r.Name, "setup_egress"}
+		held := func(role agents.Role) bool { return role.Sandbox.Egress != nil }
+		if len(r.SetupEgress) > 0 && r.Egress == nil && !slices.ContainsFunc(d.config.Roles, held) {
+			d.wrong(d.lineOf(key), key, "is set, and egress is not, without which sessions reach every host")
+		}
+	}
 }
 
 // paths reads absolute paths.

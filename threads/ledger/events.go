@@ -168,6 +168,7 @@ type End struct {
 	// Steps are the commands that ran beside the agent.
 	Steps    []agents.Step    `json:"steps,omitempty"`
 	Verified *agents.Verified `json:"verified,omitempty"` // nil if the work was not verified
+	Refused  agents.Refusals  `json:"refused,omitempty"`  // the hosts that its egress did not allow
 	// Receipt is nil if none could be written, and in journals of older versions.
 	Receipt *Receipt `json:"receipt,omitempty"`
 }

@@ -93,6 +93,7 @@ type Past struct {
 	Steps    []agents.Step      `json:"steps,omitempty"`    // the last beside its agent; at most pastSteps
 	Verified *agents.Verified   `json:"verified,omitempty"` // nil if the work was not verified
 	Heard    int                `json:"heard,omitempty"`    // messages of people that it heard while it ran
+	Refused  agents.Refusals    `json:"refused,omitempty"`  // the hosts that its egress did not allow
 	Receipt  string             `json:"receipt,omitempty"`  // the SHA-256 of its receipt; empty without one
 }
 
@@ -124,9 +125,9 @@ func (s *State) appendRecent(e *ended) {
 			Run: e.Start.Run, Role: e.Role, Thread: e.Thread, Slot: e.Slot, Attempt: e.Attempt, Outcome: e.Result,
 			Reason: shortened(cmp.Or(e.Reason, e.LastLine)), Verdict: e.Verdict, Usage: credible(e.Usage),
 			Model: e.Model, Resumed: plausible(e.Resumed), Cold: shortened(e.Cold), Steps: last(e.Steps),
-			Verified: e.Verified,
-			Heard:    s.heardBy(e.Start.Run),
-			Receipt:  hash,
+			Verified: e.Verified, Refused: e.Refused,
+			Heard:   s.heardBy(e.Start.Run),
+			Receipt: hash,
 		})
 		r.Log = LogPath(e.Agent, e.Start.Run)
 	}

@@ -64,6 +64,7 @@ func (r *Report) End() *End {
 	end.Result, end.Reason, end.Words, end.RetryAt = out.Result, out.Reason, out.Words, out.RetryAt
 	end.Session, end.CPU, end.MaxRSS = out.SessionID, out.CPU, out.MaxRSS
 	end.Resumed, end.Steps, end.Verified = plausible(out.Resumed), out.Steps, out.Verified
+	end.Refused = out.Refused
 	if used := out.Usage.Bounded(); used != (agents.Usage{}) {
 		end.Usage = &used
 	}

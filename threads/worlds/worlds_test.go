@@ -103,6 +103,7 @@ var unseen = []threads.Code{
 	threads.Splitting, threads.SplitRefused, // no world has issues to be split; scripts do
 	threads.NotOnRoute,                   // no world has routes
 	threads.SetupFailed,                  // no world has a setup
+	threads.EgressRefused,                // no world has an egress; a script does
 	threads.RepoOff, threads.TextTooLong, // no world has an archived repository or a text of 64 kB; scripts do
 	threads.MainRed, // no world has checks on a branch; scripts do
 	threads.CIStuck, // no world's checks are silent for hours; scripts do

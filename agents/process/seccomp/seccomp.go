@@ -90,6 +90,23 @@ var always = []refusal{
 	},
 }
 
+// local holds the refusals of a session that reaches other machines only through the shim's proxy: of the sockets of
+// the Internet, it has those of IPv4 and TCP, which the shim makes (package gate). Each errno is the one by which
+// programs know that there is no such thing: they go on with IPv4, and Java lists the network's devices without UDP.
+var local = []refusal{
+	{[]uint32{unix.SYS_SOCKET}, []condition{is(0, unix.AF_INET6)}, unix.EAFNOSUPPORT},
+	{
+		[]uint32{unix.SYS_SOCKET},
+		[]condition{is(0, unix.AF_INET), otherType(unix.SOCK_STREAM, unix.SOCK_DGRAM)},
+		unix.EPERM,
+	},
+	{[]uint32{unix.SYS_SOCKET}, []condition{is(0, unix.AF_INET), otherType(unix.SOCK_STREAM)}, unix.EPROTONOSUPPORT},
+	{[]uint32{unix.SYS_SOCKET}, []condition{is(0, unix.AF_INET)}, asks},
+}
+
+// asks in place of an errno lets the holder of the filter's listener answer the call.
+const asks unix.Errno = 0xffff
+
 // arches are the machines for which the package has system call numbers, by Go's names. Both are little-endian.
 var arches = map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}
 
@@ -121,21 +138,34 @@ func Find() error {
 	return fmt.Errorf("the kernel refuses seccomp: %w", errno)
 }
 
-// Restrict permanently restricts the calling thread, which needs no_new_privs or CAP_SYS_ADMIN.
-func Restrict() error {
-	filter := compile(arches[runtime.GOARCH])
-	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog)))
-	runtime.KeepAlive(filter)
-	if errno != 0 {
-		return fmt.Errorf("cannot refuse system calls: %w", errno)
+// Restrict permanently restricts the calling thread, which needs no_new_privs or CAP_SYS_ADMIN. With local, sockets of
+// the Internet reach this machine only: package gate has to answer at the listener, which is -1 otherwise.
+func Restrict(local bool) (listener int, err error) {
+	var flags uintptr
+	if local {
+		// Without the second flag, since Linux 5.19, a signal interrupts the question and asks it again.
+		flags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
 	}
-	return nil
+	filter := compile(arches[runtime.GOARCH], local)
+	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&prog)))
+	runtime.KeepAlive(filter)
+	switch {
+	case errno != 0:
+		return -1, fmt.Errorf("cannot refuse system calls: %w", errno)
+	case !local:
+		return -1, nil
+	}
+	return int(fd), nil
 }
 
 // compile makes the program that the kernel runs at each system call. It refuses all system calls of other
 // architectures, because they have other numbers.
-func compile(arch uint32) []unix.SockFilter {
+func compile(arch uint32, noRemote bool) []unix.SockFilter {
+	all := always
+	if noRemote {
+		all = slices.Concat(always, local)
+	}
 	code := []unix.SockFilter{
 		load(atArch),
 		jump(unix.BPF_JEQ, arch, 1, 0),
@@ -145,11 +175,11 @@ func compile(arch uint32) []unix.SockFilter {
 		fail(unix.ENOSYS),
 	}
 	var calls []uint32
-	for _, r := range always {
+	for _, r := range all {
 		for _, call := range r.calls {
 			if !slices.Contains(calls, call) {
 				calls = append(calls, call)
-				code = append(code, compileCall(call)...)
+				code = append(code, compileCall(all, call)...)
 			}
 		}
 	}
@@ -158,9 +188,9 @@ func compile(arch uint32) []unix.SockFilter {
 
 // compileCall compiles all refusals of one system call. Every other call costs one instruction here, because the kernel
 // evaluates a new filter once for each system call that exists.
-func compileCall(call uint32) []unix.SockFilter {
+func compileCall(all []refusal, call uint32) []unix.SockFilter {
 	var code []unix.SockFilter
-	for _, r := range always {
+	for _, r := range all {
 		if slices.Contains(r.calls, call) {
 			code = append(code, r.compile()...)
 		}
@@ -223,5 +253,8 @@ func jump(test uint16, value uint32, yes, no uint8) unix.SockFilter {
 }
 
 func fail(errno unix.Errno) unix.SockFilter {
+	if errno == asks {
+		return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_USER_NOTIF}
+	}
 	return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(errno)}
 }

@@ -35,6 +35,9 @@ func ran(t *testing.T, code []unix.SockFilter, arch, call uint32, args [6]uint64
 			if c.K>>16 == 0x7fff {
 				return 0
 			}
+			if c.K == unix.SECCOMP_RET_USER_NOTIF {
+				return asks
+			}
 			return unix.Errno(c.K & 0xffff)
 		default:
 			t.Fatalf("unknown instruction %d: %+v", at, c)
@@ -94,12 +97,41 @@ func TestFilter(t *testing.T) {
 		{unix.SYS_SETSOCKOPT, [6]uint64{3, unix.SOL_TCP | junk, unix.TCP_ULP | junk}, unix.EOPNOTSUPP},
 	}
 	for _, tt := range tests {
-		filter := compile(arch)
+		filter := compile(arch, false)
 		if got := ran(t, filter, arch, tt.call, tt.args); got != tt.want {
 			t.Errorf("call %d %x: %v, want %v", tt.call, tt.args, got, tt.want)
 		}
 		if got := ran(t, filter, arch+1, tt.call, tt.args); got != unix.ENOSYS {
 			t.Errorf("call %d of another architecture: %v, want ENOSYS", tt.call, got)
+		}
+	}
+}
+
+// TestLocal checks which sockets a session gets that reaches other machines only through a proxy.
+func TestLocal(t *testing.T) {
+	const arch, junk = 7, 5 << 32
+	const flags = unix.SOCK_CLOEXEC | unix.SOCK_NONBLOCK
+	inet, inet6 := uint64(unix.AF_INET), uint64(unix.AF_INET6)
+	for _, tt := range []struct {
+		args [6]uint64
+		want unix.Errno
+	}{
+		{[6]uint64{inet, unix.SOCK_STREAM | flags, 0}, asks},
+		{[6]uint64{inet | junk, unix.SOCK_STREAM | junk, unix.IPPROTO_TCP | junk}, asks},
+		{[6]uint64{inet, unix.SOCK_STREAM, 262}, unix.EPROTONOSUPPORT}, // MPTCP
+		{[6]uint64{inet, unix.SOCK_DGRAM | flags, 0}, unix.EPROTONOSUPPORT},
+		{[6]uint64{inet, unix.SOCK_DGRAM, unix.IPPROTO_ICMP}, unix.EPROTONOSUPPORT},
+		{[6]uint64{inet, unix.SOCK_RAW, unix.IPPROTO_ICMP}, unix.EPERM},
+		{[6]uint64{inet, unix.SOCK_PACKET, 768}, unix.ESOCKTNOSUPPORT},
+		{[6]uint64{inet6, unix.SOCK_STREAM, 0}, unix.EAFNOSUPPORT},
+		{[6]uint64{inet6 | junk, unix.SOCK_DGRAM, 0}, unix.EAFNOSUPPORT},
+		{[6]uint64{inet6, unix.SOCK_RAW, unix.IPPROTO_ICMPV6}, unix.EAFNOSUPPORT},
+		{[6]uint64{unix.AF_PACKET, unix.SOCK_RAW, 768}, unix.EAFNOSUPPORT},
+		{[6]uint64{unix.AF_UNIX, unix.SOCK_DGRAM}, 0},
+		{[6]uint64{unix.AF_NETLINK, unix.SOCK_RAW}, 0},
+	} {
+		if got := ran(t, compile(arch, true), arch, unix.SYS_SOCKET, tt.args); got != tt.want {
+			t.Errorf("socket %x: %v, want %v", tt.args, got, tt.want)
 		}
 	}
 }

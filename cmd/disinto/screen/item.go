@@ -132,11 +132,13 @@ func (v View) sessions(p *page, d *control.ItemDocument) {
 	var steps []agents.Step
 	var verified *agents.Verified
 	var heard []agents.Message
+	var refused agents.Refusals
 	for i := range d.Sessions {
 		s := &d.Sessions[i]
 		if len(s.Steps) > 0 {
 			steps, verified = s.Steps, s.Verified
 		}
+		refused = s.Refused
 		rows = append(rows, v.pastRow(s))
 		if s.Usage != nil {
 			total.InputTokens += s.Usage.InputTokens + s.Usage.OutputTokens
@@ -176,6 +178,12 @@ func (v View) sessions(p *page, d *control.ItemDocument) {
 	}
 	if verified != nil {
 		p.line(Clean(strings.TrimSuffix(fmt.Sprintf("verified: %s, %s", verified.Verdict, verified.Words), ", ")), faint)
+	}
+	if len(refused) > 0 {
+		p.line(Clean("the last session was "+refused.Words()), held)
+		if line := refused.Line(); line != "" {
+			p.line(Clean("to allow them: "+line), faint)
+		}
 	}
 	if log != "" {
 		p.line("newest log: "+log, faint)
