@@ -395,6 +395,27 @@ var promises = []struct{ sentence, tests, gap string }{
 	{"Programs for another architecture", "agents/process/seccomp.TestFilter", ""},
 	{"Mounts are refused in it.", "agents/process.TestSandboxMounts", ""},
 
+	// Egress by host name.
+	{
+		"**A session with `egress` has no socket that leaves this machine.**",
+		"agents/process.TestEgressMachines TestEgressSockets agents/process/seccomp.TestLocal", "",
+	},
+	{
+		"**All else goes through the session's own proxy**",
+		"agents/process/gate.TestPlainHTTP TestStrangers TestTLS TestLocalAddresses " +
+			"agents/egress.TestRules TestServerName", "",
+	},
+	{"**Your own proxy**", "agents/process/gate.TestUpstream agents/process.TestEgressHidesProxies", ""},
+	{
+		"`setup_egress` ends when the setup has succeeded",
+		"agents/process/gate.TestSetupOver agents/session.TestNarrow threads/file.TestEgress", "",
+	},
+	{"**What was refused is counted**", "agents.TestRefusals agents/process.TestEgressOutlives", ""},
+	{
+		"It needs Linux 5.19",
+		"agents/process.TestEgressAdvised TestEgressFailsClosed TestEgressMachines cmd/disinto.TestCheckSandbox", "",
+	},
+
 	// Receipts.
 	{"**Processes and hosts** are sampled", "agents/process.TestSeen TestConnections", ""},
 	{"**Files** are checked only in a sandbox", "agents/process.TestSeenFiles TestSearchIsBounded", ""},

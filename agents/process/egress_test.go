@@ -24,6 +24,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/process/landlock"
 )
 
 // The two machines of TestEgressMachines. The second answers at every port below, over TCP and UDP.
@@ -404,5 +405,86 @@ func TestEgressSockets(t *testing.T) {
 			t.Errorf("outcome %+v", o)
 		}
 		t.Log(o.Tail)
+	}
+}
+
+// A session keeps its sockets and its proxy when its supervisor is killed, and the next supervisor learns what was
+// refused.
+func TestEgressOutlives(t *testing.T) {
+	if sandboxGate() != nil {
+		t.Skip(sandboxGate())
+	}
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() { _ = http.Serve(l, http.NotFoundHandler()) }()
+	k := startKeeper(t, `until [ -e $T/go ]; do sleep 0.05; done
+		for to in `+l.Addr().String()+` evil.example; do
+			curl -s --noproxy "" -o /dev/null -w '%{http_code} ' http://$to >>$T/work/codes
+		done
+		exit 6`, "started", keeperEgress+"="+l.Addr().String())
+	k.await()
+	e, _ := k.next()
+	if err := os.WriteFile(k.dir+"/go", nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	o := k.finish(e)
+	if codes := read(k.dir + "/work/codes"); codes != "404 403" {
+		t.Errorf("curl got %q, want 404 and 403\n%s", codes, read(k.dir+"/log"))
+	}
+	want := agents.Refusals{{Host: "evil.example:80", Rule: "evil.example:80", Times: 1}}
+	if !slices.Equal(o.Refused, want) || !strings.HasSuffix(o.Reason, "it was refused evil.example:80 (egress)") {
+		t.Errorf("outcome %+v, want %v", o, want)
+	}
+}
+
+// Where the kernel cannot hold it, egress is the variables of a proxy, and a strict session does not start.
+func TestEgressAdvised(t *testing.T) {
+	old := sandboxGate
+	defer func() { sandboxGate = old }()
+	sandboxGate = func() error { return errors.New("the kernel is old") }
+	for mode, want := range map[agents.SandboxMode]string{
+		agents.SandboxAuto: "its egress is only advised: the kernel is old", agents.SandboxStrict: "the kernel is old",
+	} {
+		job := sandboxed(t, "echo $HTTPS_PROXY $http_proxy $NO_PROXY; exit 3")
+		job.Sandbox.Mode, job.Sandbox.Egress = mode, []string{"example.org"}
+		o := runJob(t, job)
+		ran := strings.Contains(o.Tail, "http://session:")
+		if !strings.Contains(o.Tail+o.Reason, want) || ran != (mode == agents.SandboxAuto) {
+			t.Errorf("%s: outcome %+v", mode, o)
+		}
+	}
+}
+
+// A session that does not start in its sandbox does not start without it, because it would reach every host.
+func TestEgressFailsClosed(t *testing.T) {
+	job := sandboxed(t, "echo ran")
+	job.Sandbox.Egress = []string{"no host"}
+	if o := runJob(t, job); o.Result != agents.Failed || strings.Contains(o.Tail, "ran") {
+		t.Errorf("outcome %+v", o)
+	}
+}
+
+// The operator's proxy on this machine leads anywhere, so sessions cannot connect to it.
+func TestEgressHidesProxies(t *testing.T) {
+	env := []string{"HTTPS_PROXY=http://127.0.0.1:40000", "http_proxy=http://proxy.example:8080"}
+	all := landlock.Rules{AnyPort: true}
+	hideProxies(&all, env)
+	some := landlock.Rules{Connect: []landlock.Range{
+		{First: 443, Last: 443}, {First: 39999, Last: 50000}, {First: 40000, Last: 40000},
+	}}
+	hideProxies(&some, env)
+	none := landlock.Rules{AnyPort: true}
+	hideProxies(&none, env[1:])
+	if all.AnyPort || landlock.Has(all.Connect, 40000) || !landlock.Has(all.Connect, 1) ||
+		!landlock.Has(all.Connect, 65535) || landlock.Has(some.Connect, 40000) ||
+		!landlock.Has(some.Connect, 39999) || !landlock.Has(some.Connect, 443) ||
+		!none.AnyPort {
+		t.Errorf("%+v, %+v, %+v", all, some, none)
 	}
 }

@@ -51,6 +51,7 @@ func dieAt(step, at string) {
 const (
 	keeperGrace   = 5 * time.Second
 	keeperTimeout = "KEEPER_TIMEOUT"
+	keeperEgress  = "KEEPER_EGRESS"
 )
 
 // keeper is a supervisor that runs one session and keeps it in a store, given a folder, a run id, the script, and the
@@ -76,6 +77,9 @@ func keeper(args []string) int {
 		Dir: dir + "/work", LogPath: dir + "/log", ResultPath: dir + "/result/r.json",
 		Env:     []string{"PATH=/usr/bin:/bin", "DISINTO_RUN_ID=" + runID, "T=" + dir, "SUPERVISOR=" + itoa(os.Getpid())},
 		Secrets: []string{"SECRET=hunter2hunter2"}, Grace: keeperGrace, Timeout: timeout,
+	}
+	if host := os.Getenv(keeperEgress); host != "" {
+		job.Sandbox = agents.Sandbox{Mode: agents.SandboxAuto, Egress: []string{host}, Write: []string{dir}}
 	}
 	o := e.Run(context.Background(), job, func(s agents.Started) {
 		_ = os.WriteFile(dir+"/program", []byte(itoa(s.PID)), 0o600)

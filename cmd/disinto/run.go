@@ -168,7 +168,7 @@ const (
 func accountLine(c *threads.Config) string {
 	c = localPart(c)
 	own := c.Factory.User != "" || !slices.ContainsFunc(c.Agents, func(a agents.Agent) bool { return a.User == "" })
-	switch holds, lacks := sandboxLines(c); {
+	switch holds, lacks := boxLines(c); {
 	case own:
 		return ""
 	case holds != "" && lacks == "":

@@ -3,8 +3,10 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"codeberg.org/johba/disinto/agents"
@@ -25,6 +27,9 @@ func checkStrict(config *threads.Config) error {
 	if err == nil && !found.Complete {
 		err = errors.New(found.Holds)
 	}
+	if err == nil && found.Open != nil && hasEgress(config) {
+		err = fmt.Errorf("egress cannot be held: %w", found.Open)
+	}
 	if err == nil {
 		return nil
 	}
@@ -44,8 +49,29 @@ func rolesWith(config *threads.Config, modes ...agents.SandboxMode) (names []str
 	return names
 }
 
-// sandboxLines describes the sandbox of sessions in holds, and missing or incomplete sandboxes in lacks.
+// hasEgress reports whether sessions may reach certain hosts only.
+func hasEgress(config *threads.Config) bool {
+	return slices.ContainsFunc(config.Roles, func(r agents.Role) bool { return r.Sandbox.Egress != nil }) ||
+		slices.ContainsFunc(config.Repos, func(r threads.Repo) bool { return r.Egress != nil })
+}
+
+// sandboxLines describes the sandbox of sessions in holds, also that it holds their egress, and in lacks what is
+// missing or incomplete.
 func sandboxLines(config *threads.Config) (holds, lacks string) {
+	holds, lacks = boxLines(config)
+	if config = localPart(config); !hasEgress(config) {
+		return holds, lacks
+	}
+	found, err := findSandbox()
+	if open := cmp.Or(err, found.Open); open != nil {
+		lacks = strings.TrimPrefix(lacks+"; ", "; ")
+		return holds, lacks + "egress is advisory, by the variables of a proxy: " + open.Error()
+	}
+	return strings.TrimPrefix(holds+"; ", "; ") + "egress holds", lacks
+}
+
+// boxLines is sandboxLines without egress.
+func boxLines(config *threads.Config) (holds, lacks string) {
 	config = localPart(config)
 	on, off := rolesWith(config, agents.SandboxAuto, agents.SandboxStrict), rolesWith(config, agents.SandboxOff)
 	if len(on) > 0 {

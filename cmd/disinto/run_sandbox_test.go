@@ -20,6 +20,7 @@ func TestCheckSandbox(t *testing.T) {
 		keys     string
 		complete bool
 		err      error
+		open     error  // why egress cannot be held
 		want     string // in the line about the sandbox
 		code     int
 	}{
@@ -34,6 +35,17 @@ func TestCheckSandbox(t *testing.T) {
 			keys: "sandbox = \"strict\"\n", complete: true,
 			want: "ok    sessions  in a sandbox: some Landlock",
 		},
+		"egress": {
+			keys: "egress = []\n", complete: true, want: "ok    sessions  in a sandbox: some Landlock; egress holds",
+		},
+		"egress on an old kernel": {
+			keys: "egress = []\n", complete: true, open: none,
+			want: "note  sessions  egress is advisory, by the variables of a proxy: the kernel has no Landlock",
+		},
+		"strict egress on an old kernel": {
+			keys: "sandbox = \"strict\"\negress = []\n", complete: true, open: none, want: "egress cannot be held",
+			code: exitFailed,
+		},
 		"strict, a part":  {keys: "sandbox = \"strict\"\n", want: "sandbox = \"strict\" of dev", code: exitFailed},
 		"strict and none": {keys: "sandbox = \"strict\"\n", err: none, want: "sandbox = \"strict\" of dev", code: exitFailed},
 	}
@@ -44,7 +56,7 @@ func TestCheckSandbox(t *testing.T) {
 			continue
 		}
 		findSandbox = func() (process.Support, error) {
-			return process.Support{Holds: "some Landlock", Complete: tt.complete, Ports: tt.complete}, tt.err
+			return process.Support{Holds: "some Landlock", Complete: tt.complete, Ports: tt.complete, Open: tt.open}, tt.err
 		}
 		path := f.file(t.TempDir(), "[factory]\n", "[factory]\n"+tt.keys)
 		got := disinto(t.Context(), f.environ(nil), "check", "--config", path)

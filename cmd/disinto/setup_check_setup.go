@@ -90,6 +90,7 @@ func (k *checker) setupJob(repo, dir string, a *agents.Agent, r *agents.Role) ag
 		if port := agents.Port(k.config.Forge.URL); port > 0 {
 			job.Sandbox.Connect = append(job.Sandbox.Connect, port)
 		}
+		job.Sandbox.Egress, job.Sandbox.SetupEgress = k.config.Egress(r, a, t, repo)
 		job.Sandbox.Taken = k.config.TakenPorts()
 	}
 	return job
