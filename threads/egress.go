@@ -34,3 +34,12 @@ func (c *Config) Egress(r *agents.Role, a *agents.Agent, t *Thread, repo string)
 	}
 	return hosts, setup
 }
+
+// rests is the reason for which an item rests after a failure.
+func (a *Attempt) rests() *Reason {
+	why := &Reason{Code: CoolDown, Until: a.Until, Count: a.Count, Limit: MaxAttempts, Note: a.Reason}
+	if a.Allow != "" {
+		why.Code, why.Why = EgressRefused, a.Allow
+	}
+	return why
+}

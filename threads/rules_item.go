@@ -460,12 +460,8 @@ func coolDown(v *view, w *work) *Reason {
 	switch {
 	case !v.later(until):
 		return setupRests(v, w)
-	case failed && a.Allow != "":
-		return &Reason{
-			Code: EgressRefused, Until: until, Count: a.Count, Limit: MaxAttempts, Note: a.Reason, Why: a.Allow,
-		}
 	case failed:
-		return &Reason{Code: CoolDown, Until: until, Count: a.Count, Limit: MaxAttempts, Note: a.Reason}
+		return a.rests()
 	}
 	return &Reason{Code: CoolDown, Until: until, Why: w.memo.CoolWhy}
 }

@@ -179,12 +179,7 @@ func (v View) sessions(p *page, d *control.ItemDocument) {
 	if verified != nil {
 		p.line(Clean(strings.TrimSuffix(fmt.Sprintf("verified: %s, %s", verified.Verdict, verified.Words), ", ")), faint)
 	}
-	if len(refused) > 0 {
-		p.line(Clean("the last session was "+refused.Words()), held)
-		if line := refused.Line(); line != "" {
-			p.line(Clean("to allow them: "+line), faint)
-		}
-	}
+	refusedHosts(p, refused)
 	if log != "" {
 		p.line("newest log: "+log, faint)
 	}
@@ -198,6 +193,16 @@ func (v View) toldLine(m *agents.Message) string {
 	}
 	return fmt.Sprintf("told by %s %s ago, %s: %s", Clean(m.Author()), v.age(m.At), heard,
 		v.cut(strings.TrimSpace(Clean(m.Text)), reviewWords))
+}
+
+// refusedHosts shows the hosts that a session's egress did not allow.
+func refusedHosts(p *page, refused agents.Refusals) {
+	if len(refused) > 0 {
+		p.line(Clean("the last session was "+refused.Words()), held)
+	}
+	if line := refused.Line(); line != "" {
+		p.line(Clean("to allow them: "+line), faint)
+	}
 }
 
 // stepLine describes a command that ran beside an agent: "setup: npm ci, exit 1, 12.0 s".
