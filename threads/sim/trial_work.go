@@ -291,7 +291,8 @@ func (tr *trial) remember(x *trialRun) {
 	review := x.Item.Kind == agents.KindReview
 	if review && end.Result == agents.Done {
 		end.Verdict = x.how.Verdict
-		if p := x.issue.pull; end.Verdict == ledger.Approved && p != nil {
+		if t := x.issue; end.Verdict == ledger.Approved && t != nil && t.pull != nil { // nil: it is gone from the forge
+			p := t.pull
 			end.Approved = &threads.Approval{Head: p.HeadSHA, Base: p.Base, MergeBase: p.MergeBase}
 		}
 	}
