@@ -184,9 +184,6 @@ type Plan struct {
 	NextWake time.Time
 }
 
-// Acts reports whether the plan does anything.
-func (p *Plan) Acts() bool { return len(p.Starts)+len(p.Stops)+len(p.Merges)+len(p.Marks) > 0 }
-
 // Start is one session to begin.
 type Start struct {
 	Item    Item

@@ -26,12 +26,6 @@ func (c *Client) Restore(ctx context.Context, slot int, file string) (agents.Mov
 	return agents.Moved{Tokens: a.Restored, Bytes: a.Took, Took: milliseconds(a.Timings.Restore)}, err
 }
 
-// Erase empties the cache of a slot. Like Save, it waits for the slot.
-func (c *Client) Erase(ctx context.Context, slot int) error {
-	_, err := c.act(ctx, slot, "erase", "")
-	return err
-}
-
 // Saves returns nil if the server was started with a folder for files, else ErrNotOffered. It changes nothing.
 func (c *Client) Saves(ctx context.Context) error {
 	_, err := c.act(ctx, 0, "none", "")
@@ -41,7 +35,7 @@ func (c *Client) Saves(ctx context.Context) error {
 	return err
 }
 
-// action is the server's answer to a save, restore or erase.
+// action is the server's answer to a save or restore.
 type action struct {
 	Saved    int64 `json:"n_saved"`
 	Wrote    int64 `json:"n_written"`

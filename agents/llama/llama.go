@@ -94,9 +94,3 @@ func (c *Client) failure(path string, status int, text []byte) error {
 	}
 	return fmt.Errorf("cannot use %s%s: %w: %s", c.root, path, kind, words)
 }
-
-// Ready returns nil if the server answers and has loaded its model.
-func (c *Client) Ready(ctx context.Context) error {
-	_, err := c.get(ctx, "/health", maxAnswer)
-	return err
-}

@@ -315,7 +315,8 @@ func realDay(t *testing.T, memory bool, folder string) (string, func()) {
 		eventually(t, "llama-server is ready", func() bool {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			return llama.New(address.String()).Ready(ctx) == nil
+			_, err := llama.New(address.String()).Fetch(ctx, false)
+			return err == nil
 		})
 	}
 	start()
