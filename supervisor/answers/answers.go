@@ -65,18 +65,15 @@ func (s subject) String() string {
 
 // known is the newest answer about a subject.
 type known struct {
-	of     subject
 	kind   agents.Kind
 	does   string
 	reason *threads.Reason
 	plan   int // the number of the newest plan that has it
-	place  int // in the order of that plan
 }
 
 // Recorder finds the new answers of plans, and writes them to the file.
 type Recorder struct {
 	known map[subject]*known
-	order []*known // those of the newest plan, in its order, which the next plan mostly keeps: a map costs twice as much
 	plans int
 	again atomic.Bool // the file may lack known answers
 	file  file
@@ -89,44 +86,32 @@ func (r *Recorder) Changes(s *threads.Snapshot, p *threads.Plan) []Line {
 		return nil
 	}
 	if r.again.Swap(false) || r.known == nil {
-		r.known, r.order = make(map[subject]*known), nil
+		r.known = make(map[subject]*known)
 	}
 	r.plans++
 	c := changes{at: s.Now, places: make(map[answer]int)}
-	next, order := 0, make([]*known, 0, len(r.order))
+	seen := 0
 	for a := range threads.Answers(s, p) {
 		of := subject{a.Ref, a.Name}
-		k := r.find(of, next)
+		k := r.known[of]
+		if k == nil {
+			k = new(known)
+			r.known[of] = k
+		}
 		if k.plan == r.plans {
 			continue // an item's session comes before its hold, and an agent before a thread of the same name
 		}
-		next, k.place = k.place+1, len(order)
-		order = append(order, k)
+		seen++
 		if k.plan == 0 || k.kind != a.Kind || k.does != a.Does || !k.reason.Same(a.Reason) {
 			c.add(of, answerOf(&a))
 			k.kind, k.does, k.reason = a.Kind, a.Does, a.Reason
 		}
 		k.plan = r.plans
 	}
-	r.order = order
-	if len(order) < len(r.known) {
+	if seen < len(r.known) {
 		r.drop(s.Config, &c)
 	}
 	return c.lines
-}
-
-// find returns the newest answer about a subject, which is probably at this place of the last plan: after the one that
-// the new plan has before it.
-func (r *Recorder) find(of subject, place int) *known {
-	if place < len(r.order) && r.order[place].of == of {
-		return r.order[place]
-	}
-	k := r.known[of]
-	if k == nil {
-		k = &known{of: of}
-		r.known[of] = k
-	}
-	return k
 }
 
 // drop adds lines for the subjects that the newest plan no longer has.
