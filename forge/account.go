@@ -22,8 +22,7 @@ type Repository struct {
 	Name    string // owner/name
 	Branch  string // the default branch
 	Empty   bool   // the repository has no commit
-	Private bool
-	Rebases bool // a merge of a pull request rebases its commits
+	Rebases bool   // a merge of a pull request rebases its commits
 }
 
 // File is a file of a repository, with its content.

@@ -68,7 +68,7 @@ func (c *connection) lookUpRepo(ctx context.Context, name string) (forge.Reposit
 	}
 	style := mergeStyle(r)
 	return forge.Repository{
-		Name: r.FullName, Branch: r.DefaultBranch, Empty: r.Empty, Private: r.Private,
+		Name: r.FullName, Branch: r.DefaultBranch, Empty: r.Empty,
 		Rebases: style == gitea.MergeStyleRebase || style == gitea.MergeStyleRebaseMerge,
 	}, nil
 }

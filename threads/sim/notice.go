@@ -12,8 +12,8 @@ import (
 
 // looker is a thread's loop, which looks for work at intervals.
 type looker struct {
-	last, next time.Time
-	kicked     bool // the next tick counts as a look of this thread
+	next   time.Time
+	kicked bool // the next tick counts as a look of this thread
 }
 
 // change records a change that the supervisor made itself, and so knows at once.
@@ -148,7 +148,7 @@ func (tr *trial) looked(plan *threads.Plan) {
 		l, name := &tr.lookers[i], tr.real.Threads[i].Name
 		starts := slices.ContainsFunc(plan.Starts, func(s threads.Start) bool { return s.Thread == name })
 		if l.kicked || starts || !l.next.After(tr.Now) {
-			l.last, l.next, l.kicked = tr.Now, tr.Now.Add(tr.interval(i)), false
+			l.next, l.kicked = tr.Now.Add(tr.interval(i)), false
 		}
 	}
 }

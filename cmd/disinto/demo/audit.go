@@ -22,7 +22,6 @@ type Audit struct {
 type session struct {
 	control.SessionDocument
 	began, ended time.Time // ended is zero while it runs
-	outcome      agents.Result
 }
 
 // Record records one event.
@@ -32,7 +31,7 @@ func (a *Audit) Record(e control.Event) {
 		a.recordSession(data)
 	case control.RecentDocument:
 		if s := a.byRun[data.RunID]; s != nil {
-			s.began, s.ended, s.outcome = data.StartedAt, data.EndedAt, data.Outcome
+			s.began, s.ended = data.StartedAt, data.EndedAt
 		}
 	case control.RefData:
 		if e.Type == control.EventMerged {
