@@ -45,7 +45,7 @@ func move[V any](m map[string]*V, from, to string) {
 func (s *State) rename(fields []string, from, to string) {
 	for _, part := range []any{
 		&s.Chains, &s.Items, &s.Agents, &s.Threads, &s.Failing, &s.Slots, &s.Paused, &s.Open, &s.Steals, &s.Recent, &s.Past,
-		&s.Free, &s.Parks,
+		&s.Free, &s.Parks, &s.Tells,
 	} {
 		renameIn(reflect.ValueOf(part).Elem(), fields, from, to)
 	}
