@@ -81,7 +81,11 @@ func (rn *sessionRunner) identified(x *session) bool {
 		return false
 	}
 	if rn.state.holdAgent(x.Agent, x.Item.Ref.Repo, no) {
-		rn.log.Error(fmt.Sprintf("[%s] held: %s", x.Agent, no.why))
+		where := ""
+		if no.code == threads.NoAccess {
+			where = " in " + x.Item.Ref.Repo
+		}
+		rn.log.Error(fmt.Sprintf("[%s] held%s: %s", x.Agent, where, no.why))
 	}
 	return false
 }

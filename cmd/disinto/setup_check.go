@@ -260,6 +260,7 @@ func (k *checker) read(ctx context.Context, client supervisor.Reader) {
 			k.addProblem("forge", errors.New(why))
 		}
 	}
+	k.tests(ctx, client, &facts)
 }
 
 // backendTime is the timeout for any response of a backend.

@@ -42,7 +42,7 @@ func (k *checker) members(ctx context.Context, client supervisor.Forge) (all []m
 		}
 		m.may = make(map[string]error)
 		for _, repo := range k.config.Forge.Repos {
-			if m.err == nil {
+			if m.err == nil && (m.agent == "" || len(k.worksThere(m.agent, repo)) > 0) {
 				m.may[repo] = client.MayWork(ctx, m.token.Reveal(), repo)
 			}
 			if m.agent == "" && errors.Is(m.may[repo], forge.ErrNoAccess) {
@@ -72,7 +72,7 @@ func (k *checker) access(members []member) {
 			k.addProblem("agents", fmt.Errorf(`%s: its token belongs to %s: give it the token of %s, or set forge_user = "%s"`,
 				a.Name, m.login, a.Login, m.login))
 		default:
-			k.rights(a, &m, unseen)
+			k.rights(a, &m, unseen, members)
 		}
 	}
 	if lacking && !k.fix {
@@ -81,19 +81,49 @@ func (k *checker) access(members []member) {
 	}
 }
 
-// rights reports the rights that an agent lacks, except in repositories that nobody sees.
-func (k *checker) rights(a *agents.Agent, m *member, unseen []string) {
+// rights reports the rights that an agent lacks, except in repositories that nobody sees. Without access to one of
+// several, it works in the others: nothing is wrong while another agent does the same work there.
+func (k *checker) rights(a *agents.Agent, m *member, unseen []string, members []member) {
 	well := true
+	works := slices.ContainsFunc(k.config.Forge.Repos, func(repo string) bool {
+		return m.may[repo] == nil && len(k.worksThere(a.Name, repo)) > 0
+	})
 	for _, repo := range k.config.Forge.Repos {
 		err := m.may[repo]
 		well = well && err == nil
-		if err != nil && !errors.Is(err, forge.ErrOff) && !slices.Contains(unseen, repo) { // forge says what is off
+		switch {
+		case err == nil, errors.Is(err, forge.ErrOff), slices.Contains(unseen, repo): // forge says what is off
+		case works && errors.Is(err, forge.ErrNoAccess) && k.covered(a.Name, repo, members):
+			k.addNote("agents", fmt.Sprintf("%s does not work in %s: %v", a.Name, repo, err))
+		default:
 			k.addProblem("agents", fmt.Errorf("%s: %w", a.Name, err))
 		}
 	}
 	if well {
 		k.addOK("agents", "%s is %s on the forge, with the rights for its work", a.Name, a.Login)
 	}
+}
+
+// worksThere returns the kinds of work that an agent may do in a repository.
+func (k *checker) worksThere(agent, repo string) (kinds []agents.Kind) {
+	for _, kind := range []agents.Kind{agents.KindIssue, agents.KindReview, agents.KindSchedule} {
+		if k.config.Does(k.config.Agent(agent), kind) && k.config.WorksIn(repo, agent, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
+// covered reports whether another agent with access does an agent's work in a repository.
+func (k *checker) covered(agent, repo string, members []member) bool {
+	work := k.worksThere(agent, repo)
+	return slices.ContainsFunc(members, func(m member) bool {
+		if m.agent == "" || m.agent == agent || m.err != nil || m.may[repo] != nil {
+			return false
+		}
+		theirs := k.worksThere(m.agent, repo)
+		return !slices.ContainsFunc(work, func(kind agents.Kind) bool { return !slices.Contains(theirs, kind) })
+	})
 }
 
 // unseen returns the repositories that no account sees, and reports each once for all agents: its name may be

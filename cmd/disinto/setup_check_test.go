@@ -21,7 +21,6 @@ import (
 	"codeberg.org/johba/disinto/cmd/disinto/demo"
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
 	"codeberg.org/johba/disinto/forge/rest"
-	"codeberg.org/johba/disinto/supervisor/control"
 )
 
 // factoryFile writes a factory.toml.
@@ -252,16 +251,58 @@ func TestCheckAgentRights(t *testing.T) {
 	}
 	if storms() { // a supervisor holds the agent for the same reason; TestRunHolds has two other reasons
 		state := t.TempDir()
-		f.startRun(state, nil, f.justOne()...)
-		status(t, state, "dev-kimi is held", func(d *control.Document) bool {
-			return slices.ContainsFunc(d.Agents, func(a control.AgentDocument) bool {
-				return a.Name == "dev-kimi" && strings.HasPrefix(a.Why, want[len("dev-kimi: "):])
-			})
+		r := f.startRun(state, nil, f.justOne()...)
+		eventually(t, "dev-kimi is held in the repository", func() bool {
+			return strings.Contains(r.read(r.stderr), "[dev-kimi] held in "+demo.Repo+": "+want[len("dev-kimi: "):])
 		})
 	}
 	set("write")
 	if lines, code := checkProblems(t, f.environ(nil), f.file(t.TempDir())); code != exitDone {
 		t.Errorf("got exit code %d, %q", code, lines)
+	}
+}
+
+// An agent without access to one of two repositories works in the other one, and check only says so while other agents
+// do its work there. It also says where nothing tests what agents write.
+func TestCheckSecondRepo(t *testing.T) {
+	f := newTestForge(t)
+	err := f.forge.AddRepo(t.Context(), "ada", "site", map[string]string{"README.md": "# site\n"})
+	for _, who := range []string{"disinto", "dev-qwen", "review-sonnet", "gardener-qwen", "planner-sonnet"} {
+		err = errors.Join(err, f.forge.AddCollaborator("ada", "site", who, "write"))
+	}
+	var main struct{ Commit struct{ ID string } }
+	f.get("/branches/main", &main)
+	status := map[string]any{"context": "ci", "state": "success"}
+	human := rest.API{URL: f.URL, Token: f.HumanToken}
+	err = errors.Join(err, human.Post(t.Context(), "/repos/"+demo.Repo+"/statuses/"+main.Commit.ID, status, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	edits := []string{`["` + demo.Repo + `"]`, `["` + demo.Repo + `", "ada/site"]`}
+	path := f.file(t.TempDir(), edits...)
+	lines, code := checkProblems(t, f.environ(nil), path)
+	if code != exitDone {
+		t.Errorf("got exit code %d, %q", code, lines)
+	}
+	got := disinto(t.Context(), f.environ(nil), "check", "--config", path).stdout
+	for _, want := range []string{
+		"dev-kimi does not work in ada/site: its account may only read ada/site",
+		`ada/site has neither checks on the forge nor verify: nothing tests what agents write before it is merged; set ` +
+			`verify in [repos."ada/site"]`,
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("got\n%swant in it %s", got, want)
+		}
+	}
+	if strings.Contains(got, "dev-qwen does not work") || strings.Contains(got, demo.Repo+" has neither") {
+		t.Errorf("got\n%s", got)
+	}
+	path = f.file(t.TempDir(), append(edits, "[factory]", "[repos.\"ada/site\"]\nverify = [[\"true\"]]\n"+
+		"agents = [\"dev-qwen\", \"gardener-qwen\", \"planner-sonnet\"]\n[factory]")...)
+	got = disinto(t.Context(), f.environ(nil), "check", "--config", path).stdout
+	const only = "ada/site has no checks on the forge: only verify"
+	if strings.Contains(got, "dev-kimi does not") || !strings.Contains(got, only) {
+		t.Errorf("with agents and verify: got\n%s", got)
 	}
 }
 

@@ -8,10 +8,13 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/session"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor"
 )
 
 // work checks that the factory can do anything: without agents, or without one that takes issues, it starts without an
@@ -33,6 +36,32 @@ func (k *checker) work() {
 	}
 	if !reviews {
 		k.addNote("agents", "none of them reviews: a person has to review each pull request before it is merged")
+	}
+}
+
+// tester is a forge client that can tell whether a repository has checks.
+type tester interface {
+	Checked(ctx context.Context, repo string) (bool, error)
+}
+
+// tests notes the repositories in which nothing tests what agents write, and those in which only verify does.
+func (k *checker) tests(ctx context.Context, client supervisor.Reader, facts *forge.Facts) {
+	t, ok := client.(tester)
+	for _, r := range facts.Repos {
+		if !ok || r.Off != "" {
+			continue
+		}
+		checked, err := t.Checked(ctx, r.Name)
+		checks := func(p forge.Pull) bool { return p.Repo == r.Name && p.CI != forge.CINone }
+		switch verify := len(k.config.Room(r.Name).Verify.Argv) > 0; {
+		case err != nil || checked || slices.ContainsFunc(facts.Pulls, checks):
+		case verify:
+			k.addNote("tests", r.Name+" has no checks on the forge: only verify tests what agents write, and nothing tests "+
+				"what people push")
+		default:
+			k.addNote("tests", fmt.Sprintf("%s has neither checks on the forge nor verify: nothing tests what agents write "+
+				"before it is merged; set verify in [repos.%q]", r.Name, r.Name))
+		}
 	}
 }
 

@@ -241,3 +241,25 @@ func (r *repo) fillRed(p *pull, fact *forge.Pull) {
 		}
 	}
 }
+
+// Checked reports whether the newest commit of a repository's default branch has a check, or its protection requires
+// one.
+func (c *Client) Checked(ctx context.Context, repo string) (bool, error) {
+	owner, name := owner(repo)
+	g, x := c.sdk(ctx)
+	in, _, err := g.GetRepo(owner, name)
+	if err = x.end(err); err != nil {
+		return false, fmt.Errorf("cannot read %s: %w", repo, err)
+	}
+	g, x = c.sdk(ctx)
+	branch, _, err := g.GetRepoBranch(owner, name, in.DefaultBranch)
+	if err = x.end(err); err != nil {
+		return false, fmt.Errorf("cannot read the branch %s of %s: %w", in.DefaultBranch, repo, err)
+	}
+	if branch.EnableStatusCheck && len(branch.StatusCheckContexts) > 0 || branch.Commit == nil {
+		return branch.Commit != nil, nil
+	}
+	g, x = c.sdk(ctx)
+	list, _, err := g.ListStatuses(owner, name, branch.Commit.ID, gitea.ListStatusesOption{})
+	return len(list) > 0, x.end(err)
+}
