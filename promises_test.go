@@ -269,6 +269,7 @@ var promises = []struct{ sentence, tests, gap string }{
 		"supervisor.TestAPIOverTCP supervisor/control.TestGuard", "",
 	},
 	{"**A command with `--address`**", "cmd/disinto.TestAddress TestAddressToken TestAddressOfStranger", ""},
+	{"Shell completion offers only words of letters, digits", "cmd/disinto.TestComplete", ""},
 	{"**`disinto mcp`** is a client of the control API", "cmd/disinto.TestMCPTools TestMCPProgram", ""},
 	{"none is read as a flag or a file name.", "cmd/disinto.TestMCPHostile", ""},
 	{"A client's message is limited to 16 MiB", "cmd/disinto.TestMCPNoise TestMCPAnswers", ""},

@@ -37,7 +37,8 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not now.`,
 		releaseCommand(c), approveCommand(c), pauseCommand(c), resumeCommand(c), adoptCommand(c), restartCommand(c),
 		stopCommand(c), fleetCommand(c))
 	addGroup(root, "Set it up:", initCommand(c), checkCommand(c), hireCommand(c), retireCommand(c), upstreamCommand(c))
-	addGroup(root, "Tools:", simulateCommand(c), auditCommand(c), mcpCommand(c), versionCommand(c), manCommand(c))
+	addGroup(root, "Tools:", simulateCommand(c), auditCommand(c), mcpCommand(c), versionCommand(c), manCommand(c),
+		completeCommand(c))
 	root.SetUsageTemplate(usageTemplate(root))
 	for _, cmd := range withMembers(root) {
 		cmd.Long = strings.TrimSpace(sentence(cmd) + cmd.Long)
@@ -69,15 +70,6 @@ func init() {
 	}
 	cobra.AddTemplateFunc("ownFlags", func(cmd *cobra.Command) *pflag.FlagSet { return part(cmd, false) })
 	cobra.AddTemplateFunc("sharedFlags", func(cmd *cobra.Command) *pflag.FlagSet { return part(cmd, true) })
-}
-
-// withMembers returns a command and all below it.
-func withMembers(cmd *cobra.Command) []*cobra.Command {
-	all := []*cobra.Command{cmd}
-	for _, member := range cmd.Commands() {
-		all = append(all, withMembers(member)...)
-	}
-	return all
 }
 
 // usageTemplate returns Cobra's template with a command's own flags above those of most commands.
@@ -137,9 +129,9 @@ func addDefaultCommands(root *cobra.Command) {
 
 const completionHelp = `Print a completion script for bash, zsh, fish or PowerShell.
 
-With the script in the shell's start-up file, the TAB key completes commands and
-flags. The help of each shell, such as disinto help completion bash, says where
-to put it.`
+With the script in the shell's start-up file, the TAB key completes commands,
+flags, and the names and numbers of the running factory. The help of each shell,
+such as disinto help completion bash, says where to put it.`
 
 // usageArgs returns a check of a command's arguments whose error is the usage line, with exit code 2.
 func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {

@@ -77,6 +77,7 @@ func (c *cli) dispatch(ctx context.Context, args []string) error {
 	case err != nil:
 		return usagef("%v", err)
 	case args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd:
+		addCompletions(c, root)
 	case cmd.Runnable() || len(rest) > 0 && (rest[0] == "-h" || rest[0] == "--help"):
 	case cmd == root && foreign(rest[0]):
 		return becomeProgram(rest)
