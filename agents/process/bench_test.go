@@ -44,10 +44,12 @@ func (nothing) Write(p []byte) (int, error) { return len(p), nil }
 // less than means.
 //
 // The case etc hides a file in /etc, such as factory.toml, so that every other entry of /etc needs a rule. In the
-// case ephemeral each port that the kernel gives to servers of tests needs a rule.
+// case ephemeral each port that the kernel gives to servers of tests needs a rule. In the case egress both
+// have a sandbox, and one an egress.
 func BenchmarkSession(b *testing.B) {
 	b.Run("plain", func(b *testing.B) { benchmarkSession(b, agents.Sandbox{}) })
 	b.Run("etc", func(b *testing.B) { benchmarkSession(b, agents.Sandbox{Hide: []string{"/etc/hostname"}}) })
+	b.Run("egress", func(b *testing.B) { benchmarkSession(b, agents.Sandbox{Egress: []string{"example.org"}}) })
 	b.Run("ephemeral", func(b *testing.B) { benchmarkSession(b, agents.Sandbox{Ephemeral: true}) })
 }
 
@@ -55,12 +57,16 @@ func benchmarkSession(b *testing.B, sandbox agents.Sandbox) {
 	dir := b.TempDir()
 	sandbox.Hide, sandbox.Connect = append(sandbox.Hide, dir), []int{22, 443, 3000, 8080}
 	e := &Executor{Reaper: reaper}
+	first := agents.Sandbox{Mode: agents.SandboxOff}
+	if sandbox.Mode = agents.SandboxAuto; sandbox.Egress != nil {
+		first = sandbox
+		first.Egress = nil
+	}
 	var start [2][]float64
 	for i := 0; b.Loop(); i++ {
-		for with, mode := range []agents.SandboxMode{agents.SandboxOff, agents.SandboxAuto} {
+		for with, sandbox := range []agents.Sandbox{first, sandbox} {
 			id := fmt.Sprintf("i%s-%d-%d", token(), i, with)
 			begin := b.Elapsed()
-			sandbox.Mode = mode
 			o := e.Run(context.Background(), agents.Job{
 				RunID: id, Command: []string{"/bin/true"}, Dir: dir + "/work", Home: dir + "/home",
 				LogPath: dir + "/log", ResultPath: dir + "/result/r.json",
