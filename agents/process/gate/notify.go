@@ -149,7 +149,7 @@ func Find() error {
 		listeners <- listener
 		if err == nil {
 			var fd int
-			if fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0); err == nil {
+			if fd, err = ask(); err == nil {
 				var on string
 				if on, err = unix.GetsockoptString(fd, unix.SOL_SOCKET, unix.SO_BINDTODEVICE); err == nil && on != loopback {
 					err = fmt.Errorf("the socket is bound to %q", on)
@@ -172,6 +172,16 @@ func Find() error {
 		return fmt.Errorf("seccomp's user notification: %w", err)
 	}
 	return nil
+}
+
+// ask makes a socket as a session does. unix.Socket would keep the processor while it waits, and the answer comes from
+// this process.
+func ask() (int, error) {
+	fd, _, errno := unix.Syscall(unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if errno != 0 {
+		return -1, errno
+	}
+	return int(fd), nil
 }
 
 // onThread runs f on a thread that ends with it. The runtime parks the main thread instead of ending it, so a goroutine
