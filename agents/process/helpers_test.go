@@ -51,6 +51,7 @@ func runHelper(name string, args []string) int {
 		"stop-tree":    stopTree,
 		"orphan-storm": orphanStorm,
 		"reaper-storm": reaperStorm,
+		"reaper-panic": reaperPanic,
 	}
 	h := helpers[name]
 	if h == nil {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"codeberg.org/johba/disinto/agents/process/pid1"
 )
@@ -238,17 +239,36 @@ func TestReaperStorm(t *testing.T) {
 
 // A panic in the reaper costs only the exit that it was handling.
 func TestReaperOutlivesPanics(t *testing.T) {
-	doomed := spawn(t, "exec sleep 60")
-	reaper.mu.Lock()
+	var stderr strings.Builder
+	err := reaper.Run(t.Context(), Cmd{Argv: helperCommand("reaper-panic"), Stderr: &stderr})
+	if err != nil || !strings.Contains(stderr.String(), "the reaper panicked: send on closed channel") {
+		t.Errorf("got %v and %q, want the panic on stderr and the next child's exit status", err, stderr.String())
+	}
+}
+
+// reaperPanic makes its reaper panic, in a process of its own: the stack among the output of a test that failed once
+// looked like the cause.
+func reaperPanic([]string) int {
+	r, err := NewReaper()
+	if err != nil {
+		return 2
+	}
+	start := func(script string) *Child {
+		c, err := r.Start("/bin/sh", []string{"sh", "-c", script}, &syscall.ProcAttr{})
+		if err != nil {
+			syscall.Exit(3)
+		}
+		return c
+	}
+	doomed := start("exec sleep 60")
+	r.mu.Lock()
 	close(doomed.exit) // delivering the exit panics
-	reaper.mu.Unlock()
-	if err := syscall.Kill(doomed.PID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
+	r.mu.Unlock()
+	_ = syscall.Kill(doomed.PID, syscall.SIGKILL)
+	for r.isOwn(doomed.PID) {
+		time.Sleep(time.Millisecond)
 	}
-	eventually(t, "the doomed child is reaped", func() bool { return !reaper.isOwn(doomed.PID) })
-	if e := <-spawn(t, "exit 3").Exit(); e.Status.ExitStatus() != 3 {
-		t.Errorf("the next child: %s, want exit status 3", pid1.Describe(e.Status))
-	}
+	return (<-start("exit 3").Exit()).Status.ExitStatus() - 3
 }
 
 // orphansOf returns the number of orphans that a reaper has reaped.

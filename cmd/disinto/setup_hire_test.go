@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"codeberg.org/johba/disinto/agents/hire"
+	"codeberg.org/johba/disinto/supervisor"
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
@@ -292,7 +293,9 @@ func TestSecretsFile(t *testing.T) {
 		}
 	}
 	c := testCLI([]string{"FORGE_TOKEN_DEV_X=old", "FORGE_TOKEN_DEV_Y=why"})
-	f := &factory{path: config, lookupEnv: c.lookup, kind: forges[0].made}
+	f := &factory{
+		Supervisor: new(supervisor.Supervisor), path: config, lookupEnv: c.lookup, kind: forges[0].made,
+	}
 	got, _, err := f.read()
 	if err != nil || got.Forge.Token != "boss" || got.Agents[0].Token != "new" || got.Agents[1].Token != "why" {
 		t.Fatalf("got %v, %+v", err, got)

@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"codeberg.org/johba/disinto/agents/process"
+	"codeberg.org/johba/disinto/agents/process/tree"
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
@@ -61,8 +63,7 @@ func startWith(t *testing.T, stdin, stdout *os.File, environ []string, argv ...s
 	r.pid = r.child.PID
 	t.Cleanup(func() {
 		if !r.ended {
-			r.signal(syscall.SIGKILL)
-			r.wait()
+			r.killAll()
 		}
 		if t.Failed() {
 			t.Logf("%s\nstderr: %s", strings.Join(argv, " "), r.read(r.stderr))
@@ -113,6 +114,25 @@ func (r *running) wait() int {
 func (r *running) read(path string) string {
 	text, _ := os.ReadFile(path)
 	return string(text)
+}
+
+// killAll kills the program, and waits until what it started has ended too: a shim goes on for a moment, and writes
+// logs into folders that the test removes.
+func (r *running) killAll() {
+	r.t.Helper()
+	r.signal(syscall.SIGSTOP) // it starts nothing more
+	below, err := tree.Of(r.pid)
+	if err != nil {
+		r.t.Error(err)
+	}
+	r.signal(syscall.SIGKILL)
+	r.wait()
+	eventually(r.t, "what the program started has ended", func() bool {
+		return !slices.ContainsFunc(below, func(p tree.Process) bool {
+			now, err := tree.Find(p.PID)
+			return err == nil && now.ID() == p.ID() && !now.Dead()
+		})
+	})
 }
 
 // status polls a supervisor's document until ok accepts it. There is no event to wait for instead.

@@ -36,10 +36,21 @@ Depends on: parse
 Depends on: price
 `
 
-// large files an issue to be split, and makes agents plan it as words say.
+// large files an issue to be split, and makes agents plan it as words say. It must come before Start.
 func large(w *World, words string) int64 {
+	split(w, words)
+	return splitFirst(w)
+}
+
+// splitFirst files an issue to be split.
+func splitFirst(w *World) int64 {
 	issue := w.Forge.Issue("large")
 	w.Forge.Edit(issue, func(is *forge.Issue) { is.Labels = with(is.Labels, forge.LabelSplitFirst) })
+	return issue
+}
+
+// split makes agents plan issues to be split as words say. It must come before Start, which reads what it changes.
+func split(w *World, words string) {
 	for i := range w.Config.Agents {
 		w.Config.Agents[i].Skills = []string{"go"}
 	}
@@ -49,7 +60,6 @@ func large(w *World, words string) int64 {
 		}
 		return w.Work(job, n)
 	}
-	return issue
 }
 
 // children returns the issues that depend on nothing but others, by title.
@@ -253,14 +263,16 @@ func TestSplitCost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
 		w.Forge.Issue("one")
+		split(w, hostileSplit)
+		plain := w.Exec.Script
 		w.Exec.Script = func(job agents.Job, n int) Script {
-			s := w.Work(job, n)
+			s := plain(job, n)
 			s.Outcome.Usage = agents.Usage{InputTokens: 500_000, CostUSD: 0.75}
 			return s
 		}
 		l := w.Start()
 		w.Until(time.Hour, "merged", w.Forge.Done) // by two sessions
-		large(w, hostileSplit)
+		splitFirst(w)
 		w.Until(time.Hour, "a plan", func() bool { return len(w.Forge.Comments()) > 0 })
 		l.Stop()
 		body := w.Forge.Comments()[0].Body
