@@ -30,7 +30,9 @@ func (r *run) implement(ctx context.Context) (reason string, err error) {
 	if err != nil {
 		return "", err
 	}
-	return r.open(ctx, d, said.Title, joined(said.Summary, said.left, fmt.Sprintf("Fixes #%d", r.Number)))
+	reason, err = r.open(ctx, d, said.Title, joined(said.Summary, said.left, fmt.Sprintf("Fixes #%d", r.Number)))
+	r.keepAnswer(ctx, d.Branch, &said, err)
+	return reason, err
 }
 
 // issuePrompt returns the prompt data of an issue, and the commit at which its branch begins.
@@ -81,8 +83,13 @@ func (r *run) fetchBase(ctx context.Context) (string, error) {
 // lists and mails show nothing else.
 func (r *run) open(ctx context.Context, d *promptData, title, body string) (reason string, err error) {
 	by := "created by " + r.Agent
-	number, err := r.Desk.OpenPull(ctx, forge.PullDraft{
+	draft := forge.PullDraft{
 		Repo: r.Repo, Head: d.Branch, Base: d.Base, Title: titled(title, " ("+by+")"), Body: joined(by, body),
+	}
+	var number int64
+	err = r.outlast(ctx, func() (err error) {
+		number, err = r.Desk.OpenPull(ctx, draft)
+		return err
 	})
 	return fmt.Sprintf("opened #%d", number), err
 }
@@ -170,6 +177,9 @@ func (r *run) rework(ctx context.Context) (reason string, err error) {
 	}
 	said, err := r.change(ctx, d, remotes+p.Head, remotes+p.Head, "Answer the review")
 	if words := joined(said.Summary, said.left); err == nil && words != "" {
+		if err := r.awaitForge(ctx); err != nil {
+			return "", err
+		}
 		err = r.Desk.Comment(ctx, r.ref(), joined(words, "created by "+r.Agent))
 	}
 	return "", err
@@ -219,7 +229,7 @@ func (r *run) change(ctx context.Context, d *promptData, at, since, title string
 		said.left = r.leftOut(left)
 	}
 	said.left = joined(said.left, r.brokenBase())
-	r.refused(ctx, d.Branch, &said, err)
+	r.keepAnswer(ctx, d.Branch, &said, err)
 	return said, err
 }
 

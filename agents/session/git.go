@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
 )
 
 // git runs git as the agent. It passes the token in the environment, for the forge's address only: any account on the
@@ -17,6 +18,7 @@ import (
 type git struct {
 	run     func(context.Context, agents.Cmd) error
 	environ []string
+	forge   string // the address of which a failure is the forge's
 }
 
 func newGit(run func(context.Context, agents.Cmd) error, w work, environ []string) git {
@@ -42,7 +44,7 @@ func newGit(run func(context.Context, agents.Cmd) error, w work, environ []strin
 	for i, s := range settings {
 		env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i, s[0]), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i, s[1]))
 	}
-	return git{run, env}
+	return git{run, env, w.ForgeURL}
 }
 
 // authorization returns the header with which git and git-lfs sign in. It has the token as a password: the git servers
@@ -58,7 +60,12 @@ func (g *git) do(ctx context.Context, dir string, args ...string) (string, error
 	argv := append([]string{"git"}, args...)
 	err := g.run(ctx, agents.Cmd{Argv: argv, Dir: dir, Env: g.environ, Stdout: &out, Stderr: &complaint})
 	if err != nil {
-		return "", &gitFailure{gitError(args[0], err, complaint.String()), complaint.String()}
+		said := complaint.String()
+		err = gitError(args[0], err, said)
+		if unreachable(said, g.forge) {
+			err = fmt.Errorf("%w: %w", forge.ErrUnavailable, err)
+		}
+		return "", &gitFailure{err, said}
 	}
 	return strings.TrimRight(out.String(), "\n"), nil
 }

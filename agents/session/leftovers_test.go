@@ -19,8 +19,9 @@ func TestPruneKept(t *testing.T) {
 		cmd.Dir, cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Dir, c.Env, c.Stdin, c.Stdout, c.Stderr
 		return cmd.Run()
 	}
-	kept := &tree{git: git{run, append(os.Environ(), "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a",
-		"GIT_COMMITTER_EMAIL=a@b")}, mirror: dir}
+	environ := append(os.Environ(), "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a",
+		"GIT_COMMITTER_EMAIL=a@b")
+	kept := &tree{git: git{run: run, environ: environ}, mirror: dir}
 	do := func(args ...string) string {
 		t.Helper()
 		out, err := kept.do(t.Context(), dir, args...)

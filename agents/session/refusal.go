@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
 )
 
 // refusedPush is a push that the forge refuses, although it lets the account push: because of a rule about branches, a
@@ -57,7 +58,7 @@ func refusalIn(said string) *refusedPush {
 	return nil // such as a lock that another push held
 }
 
-// handIn is finished work that the forge refused. The next session pushes it without the CLI.
+// handIn is finished work that the forge refused, or did not answer for. The next session hands it in without the CLI.
 type handIn struct {
 	Branch, Commit       string
 	Title, Summary, Left string // of the pull request
@@ -69,10 +70,12 @@ func (r *run) pushBranch(ctx context.Context, branch, since, message string) err
 	t := r.tree
 	expected := t.commit(ctx, remotes+branch)
 	push := func() error {
-		if err := t.checkSubmodules(ctx, since); err != nil {
-			return err
-		}
-		return t.push(ctx, branch, expected)
+		return r.outlast(ctx, func() error {
+			if err := t.checkSubmodules(ctx, since); err != nil {
+				return err
+			}
+			return t.push(ctx, branch, expected)
+		})
 	}
 	err := push()
 	if moved := r.takeIn(ctx, branch, expected, err); moved != "" {
@@ -112,7 +115,10 @@ func refusedBy(err error) error {
 func (r *run) takeIn(ctx context.Context, branch, expected string, cause error) (head string) {
 	t := r.tree
 	failed, ok := errors.AsType[*gitFailure](cause)
-	if !ok || !strings.Contains(failed.said, "stale info") || expected == "" || t.fetch(ctx) != nil {
+	if !ok || !strings.Contains(failed.said, "stale info") || expected == "" {
+		return ""
+	}
+	if err := r.outlast(ctx, func() error { return t.fetch(ctx) }); err != nil {
 		return ""
 	}
 	head = t.commit(ctx, remotes+branch)
@@ -137,8 +143,8 @@ func mendable(err error) string {
 		"or rebase your own, but none that came before them), and end. The push is then tried once more."
 }
 
-// finished returns the answer of an earlier session whose work the forge refused, if the worktree still has exactly
-// that work.
+// finished returns the answer of an earlier session whose finished work is not handed in, if the worktree still has
+// exactly that work.
 func (r *run) finished(ctx context.Context, branch string) (said answer, ok bool) {
 	h := r.state.HandIn
 	r.state.HandIn = nil
@@ -149,14 +155,14 @@ func (r *run) finished(ctx context.Context, branch string) (said answer, ok bool
 	if err != nil || head != h.Commit {
 		return said, false
 	}
-	r.logf("the work is finished, and the forge refused it: pushing it again")
+	r.logf("the work is finished, and the forge refused it or did not answer: pushing it again")
 	return answer{Title: h.Title, Summary: h.Summary, left: h.Left}, true
 }
 
-// refused keeps the answer of a session whose work the forge refuses.
-func (r *run) refused(ctx context.Context, branch string, said *answer, err error) {
+// keepAnswer keeps the answer of a session whose finished work the forge refuses, or does not answer for.
+func (r *run) keepAnswer(ctx context.Context, branch string, said *answer, err error) {
 	e, ok := errors.AsType[*ended](err)
-	if !ok || e.Result != agents.PushRefused {
+	if refused := ok && e.Result == agents.PushRefused; !refused && !errors.Is(err, forge.ErrUnavailable) {
 		return
 	}
 	if head, err := r.tree.runGit(ctx, "rev-parse", "HEAD"); err == nil {

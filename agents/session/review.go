@@ -101,6 +101,9 @@ func (r *run) give(ctx context.Context, p *forge.Pull, v *verdict, view *mergedi
 		given.Verdict, reason = forge.Approved, "approved"
 	}
 	given.Body = joined(summary, note, "reviewed by "+r.Agent)
+	if err := r.awaitForge(ctx); err != nil {
+		return reason, err
+	}
 	if err := r.Desk.PostReview(ctx, r.ref(), &given); err != nil {
 		return reason, err
 	}

@@ -122,6 +122,7 @@ type run struct {
 	into         string // the branch into which the work is merged
 	verifying    verifying
 	told         told
+	outage       time.Duration // for which this session has waited for its forge
 }
 
 func (r *run) do(ctx context.Context) agents.Outcome {

@@ -52,7 +52,7 @@ func (t *tree) fillSubmodules(ctx context.Context, forge, dir, from string, left
 		}
 		*left--
 		settings := [][2]string{{"submodule." + name + ".url", at}, {"submodule." + name + ".update", "checkout"}}
-		g := git{t.run, withSettings(t.environ, settings)}
+		g := git{t.run, withSettings(t.environ, settings), t.forge}
 		scheme, _, _ := strings.Cut(forge, ":")
 		g.environ = append(g.environ, "GIT_ALLOW_PROTOCOL="+scheme, "GIT_LFS_SKIP_SMUDGE=1")
 		_, err := g.do(ctx, dir, "submodule", "--quiet", "update", "--init", "--force", "--", path)
