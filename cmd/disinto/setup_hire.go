@@ -431,5 +431,5 @@ func (c *cli) lookupOrPlaceholder(name string) (string, bool) {
 	if value, ok := c.lookup(name); ok && value != "" || name == "FORGE_URL" || name == "FORGE_REPO" {
 		return value, ok
 	}
-	return "unknown-here", true
+	return placeholder, true
 }

@@ -368,6 +368,30 @@ func TestHireAlone(t *testing.T) {
 	}
 }
 
+// A command that hires need not know the supervisor's variables, whatever key has them.
+func TestHireKnowsNoSecrets(t *testing.T) {
+	t.Parallel()
+	path := factoryFile(t, `[forge]
+url = "http://127.0.0.1:9"
+token = "$A"
+repos = ["johba/harb"]
+webhook_secret = "$B"
+[factory]
+listen = "127.0.0.1:8080"
+listen_token = "$C"
+[threads.api]
+backend = "api"
+agents = ["dev-a"]
+env = { ANTHROPIC_API_KEY = "$D" }
+[roles.dev]
+cli = "claude"
+`)
+	c := &cli{}
+	if _, _, err := readConfig(path, c.lookupOrPlaceholder); err != nil {
+		t.Error(err)
+	}
+}
+
 // Before factory.toml exists, the command reports the forge's problem and which token it used. Without a token it
 // says how to give one. Upstream's own tests expect these words.
 func TestHireBeforeFactory(t *testing.T) {

@@ -163,7 +163,7 @@ func configWithPlaceholders(path string, c *cli) (*threads.Config, error) {
 		}[name]; ok {
 			return v, true
 		}
-		return "pretended-secret", true
+		return placeholder, true
 	})
 	if err != nil {
 		return nil, err
