@@ -316,7 +316,7 @@ func TestG1_SlingIsNoRetry(t *testing.T) {
 		}
 		var r control.SlingReport
 		if status, no := asked(t, l, "/v1/sling", `{"ref":"1"}`, &r); status != 409 ||
-			no != "cannot sling johba/harb#1: it is labelled blocked: disinto retry 1 takes that off" {
+			no != "cannot start johba/harb#1: it is labelled blocked: disinto retry 1 takes that off" {
 			t.Errorf("sling of a blocked issue: got %d %s", status, no)
 		}
 		tell(t, l, "/v1/retry", `{"ref":"1"}`)

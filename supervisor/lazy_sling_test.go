@@ -244,14 +244,14 @@ func TestA7_Refused(t *testing.T) {
 	}, func(t *testing.T, w *simtest.World, l *simtest.Life) {
 		before := w.Forge.Writes()
 		for ref, want := range map[string]string{
-			"1": "409 cannot sling johba/harb#1: it is closed: reopen it first",
-			"2": "409 cannot sling johba/harb#2: it is a convoy: use disinto batch start 2",
-			"3": "409 cannot sling johba/harb#3: it is labelled bug-report: take that label off first",
-			"4": "409 cannot sling johba/harb#4: it is assigned to ada: unassign that account first",
-			"6": "409 cannot sling johba/harb#6: it is a pull request, which is reviewed and merged by itself",
-			"9": "404 cannot sling johba/harb#9: there is no such issue or pull request",
+			"1": "409 cannot start johba/harb#1: it is closed: reopen it first",
+			"2": "409 cannot start johba/harb#2: it is a convoy: use disinto batch start 2",
+			"3": "409 cannot start johba/harb#3: it is labelled bug-report: take that label off first",
+			"4": "409 cannot start johba/harb#4: it is assigned to ada: unassign that account first",
+			"6": "409 cannot start johba/harb#6: it is a pull request, which is reviewed and merged by itself",
+			"9": "404 cannot start johba/harb#9: there is no such issue or pull request",
 			"x": `400 cannot read "x" as an issue: write 12, #12 or owner/name#12`,
-			"":  "400 cannot sling: give either an issue or a title",
+			"":  "400 cannot start: give either an issue or a title",
 		} {
 			var r control.SlingReport
 			status, no := asked(t, l, "/v1/sling", fmt.Sprintf(`{"ref":%q}`, ref), &r)
@@ -312,7 +312,7 @@ func TestSlingFiles(t *testing.T) {
 			`{"title":"x","skills":["tae"]}`:    "404 no agent has the skill tae, did you mean tea?",
 			`{"title":"x","role":"cook"}`:       "404 no agent has the role cook",
 			`{"title":"x","repo":"a/b"}`:        "404 a/b is none of the repositories of this factory",
-			`{"title":"x","ref":"1"}`:           "400 cannot sling: give either an issue or a title",
+			`{"title":"x","ref":"1"}`:           "400 cannot start: give either an issue or a title",
 		} {
 			if status, no := asked(t, l, "/v1/sling", body, &r); fmt.Sprint(status, " ", no) != want {
 				t.Errorf("sling %s: got %d %s, want %s", body, status, no, want)

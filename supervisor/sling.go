@@ -33,7 +33,7 @@ func (cm *commands) sling(ctx context.Context, r control.SlingRequest, report *c
 	case role != nil && role.On.Timed():
 		return cm.runNow(ctx, role, r.Repo, report)
 	case (r.Ref == "") == (r.Title == ""):
-		return control.Invalid("cannot sling: give either an issue or a title")
+		return control.Invalid("cannot start: give either an issue or a title")
 	case r.Title != "":
 		item, err = cm.fileSlung(&r)
 		report.Filed = err == nil
@@ -138,18 +138,18 @@ func (cm *commands) offer(said string) (forge.Ref, error) {
 	if err != nil || cm.state.sessionOn(item) != nil {
 		return item, err
 	}
-	t, err := cm.find("sling", "", said)
+	t, err := cm.find("start", "", said)
 	if err != nil {
 		return item, err
 	}
 	if why := cm.unslingable(t, typed(said, item)); why != "" {
-		return item, control.Conflict("cannot sling %s: %s", item, why)
+		return item, control.Conflict("cannot start %s: %s", item, why)
 	}
 	if t.has(forge.LabelBacklog) {
 		return item, nil
 	}
 	if err := cm.addBacklog(item); err != nil {
-		return item, notDone("sling", item, err)
+		return item, notDone("start", item, err)
 	}
 	return item, nil
 }
@@ -218,7 +218,7 @@ func (cm *commands) fileSlung(r *control.SlingRequest) (forge.Ref, error) {
 	}
 	item, err := cm.file(forge.Draft{Repo: repo, Title: r.Title, Body: r.Body, Labels: labels})
 	if err != nil {
-		return item, control.NotNow("cannot sling: %s", text(err))
+		return item, control.NotNow("cannot start: %s", text(err))
 	}
 	for _, b := range blockers {
 		if err == nil {

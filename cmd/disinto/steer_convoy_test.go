@@ -42,8 +42,8 @@ func TestSlingAnswers(t *testing.T) {
 			"johba/harb#8: not yet: blocked by johba/harb#7 (place 3 in the queue)\n", "",
 		},
 		{
-			"refused", 409, `{"error":"cannot sling johba/harb#9: it is closed"}`, exitFailed, "",
-			"disinto: cannot sling johba/harb#9: it is closed\n",
+			"refused", 409, `{"error":"cannot start johba/harb#9: it is closed"}`, exitFailed, "",
+			"disinto: cannot start johba/harb#9: it is closed\n",
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -48,7 +48,11 @@ func (v View) WhyNoMore(d *control.Document) string {
 	}
 	if len(reasons) == 0 {
 		p.end()
-		p.line("nothing waits: no issue is open, and no pull request needs a review", good)
+		if d.Forge.OK {
+			p.line("nothing waits: no issue is open, and no pull request needs a review", good)
+		} else {
+			p.line("it is unknown what waits: "+v.unread(&d.Forge), wrong)
+		}
 		return p.text.String()
 	}
 	if !v.Lost { // a supervisor answers it

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
@@ -107,10 +108,24 @@ func (v View) forge(f control.ForgeDocument) []cell {
 	switch {
 	case f.URL == "":
 		state = "none"
+	case f.Error != "" && !f.OK: // a fault, which needs shows
+		state, s = f.URL+": "+v.unread(&f), wrong
 	case f.Error != "":
-		s = wrong // a fault, which needs shows
+		s = wrong
 	}
 	return labelled("forge", state, s)
+}
+
+// unread says since when a forge is not read, and what ends that.
+func (v View) unread(f *control.ForgeDocument) string {
+	since := "the forge has not been read yet"
+	if !f.LastScan.IsZero() {
+		since = "the forge has not been read for " + control.Age(v.Now.Sub(f.LastScan))
+	}
+	if strings.Contains(f.Error, forge.ErrUnavailable.Error()) {
+		since += ", because it does not answer; work goes on by itself when it does"
+	}
+	return since
 }
 
 // disk describes the free space and the kept logs and workspaces of sessions.
