@@ -114,8 +114,14 @@ func (d *decision) explainCandidates(w *work) []CandidateSteps {
 		for _, rule := range candidateRules {
 			steps.Steps = append(steps.Steps, d.stepOf(rule.name, rule.why(d.view, &t, c)))
 		}
+		s := d.byAgent[c.agent.Name]
+		starts := w.taken && s != nil && s.Item.Key() == w.Key()
 		for _, rule := range freeRules {
-			steps.Steps = append(steps.Steps, d.stepOf(rule.name, rule.why(d.view, c)))
+			why := rule.why(d.view, c)
+			if starts && rule.moves {
+				why = nil // its own start in this plan does not keep it from starting
+			}
+			steps.Steps = append(steps.Steps, d.stepOf(rule.name, why))
 		}
 		if _, why := d.unfree(c); why == nil {
 			steps.Steps = append(steps.Steps, d.slotSteps(w, c)...)

@@ -24,6 +24,19 @@ func TestRemedyFitsReason(t *testing.T) {
 	}
 }
 
+// Release is advised only where another host claims the item: a factory of one host was told of one that is gone.
+func TestReleaseNeedsAnotherHost(t *testing.T) {
+	for why, want := range map[string]string{
+		"": "`disinto retry a/b#1` tries now", "agent is failing": "`disinto retry a/b#1` tries now",
+		"already taken: claimed by dev-x on another host": "`disinto retry a/b#1` tries now; if a host that claims it is " +
+			"gone: `disinto release a/b#1`",
+	} {
+		if got := (Reason{Code: CoolDown, Why: why}).MendFor("a/b#1"); got != want {
+			t.Errorf("%q: got %q, want %q", why, got, want)
+		}
+	}
+}
+
 // A wait that only a person can end has a remedy: without one, why said of an issue behind a stranger's pull request
 // that it continues by itself.
 func TestPeoplesWaitsHaveRemedies(t *testing.T) {

@@ -56,7 +56,7 @@ func (r Reason) Mend() string {
 	case EgressRefused:
 		return "add `" + r.Why + "` in factory.toml if it needs them; `disinto retry REF` tries now"
 	case CoolDown:
-		if r.Count > 0 {
+		if r.Count > 0 || !strings.Contains(r.Why, forge.ErrTaken.Error()) { // no other host is known to claim it
 			return "`disinto retry REF` tries now"
 		}
 	}
