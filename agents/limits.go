@@ -33,9 +33,10 @@ type Limits struct {
 // SizeUnits are the suffixes of a size, each 1024 times the one before.
 const SizeUnits = "KMGT"
 
-// Size formats bytes as the configuration does, such as 8G, rounded down to the largest unit that fits.
+// Size formats bytes as the configuration does, such as 8G, rounded down to the largest unit that fits; below 1K, such
+// as 694B.
 func Size(n int64) string {
-	unit := ""
+	unit := "B"
 	for i := 0; i < len(SizeUnits) && n >= 1024; i++ {
 		n, unit = n/1024, SizeUnits[i:i+1]
 	}

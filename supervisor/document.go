@@ -56,7 +56,7 @@ func (st *state) summaryLocked(now time.Time) *control.Document {
 	if st.cfg == nil {
 		return d
 	}
-	d.Forge = st.forgeLocked()
+	d.Forge = st.forgeLocked(now)
 	parked := st.parkedLocked(now)
 	byAgent, byThread := st.hitsLocked(now)
 	for i := range st.cfg.Threads {
@@ -75,11 +75,19 @@ func (st *state) summaryLocked(now time.Time) *control.Document {
 	return d
 }
 
-func (st *state) forgeLocked() control.ForgeDocument {
-	return control.ForgeDocument{
+func (st *state) forgeLocked(now time.Time) control.ForgeDocument {
+	d := control.ForgeDocument{
 		URL: st.cfg.Forge.URL, OK: st.read.err == nil && st.read.notReady == nil && !st.read.good.IsZero(),
 		Error: text(errors.Join(st.read.err, st.read.notReady)), LastScan: st.read.good,
 	}
+	if d.OK && len(st.cfg.Threads) > 0 {
+		rest := st.delayLocked(st.cfg.Threads[0].Name, now)
+		for i := range st.cfg.Threads {
+			rest = min(rest, st.delayLocked(st.cfg.Threads[i].Name, now))
+		}
+		d.NextScan = d.LastScan.Add(rest)
+	}
+	return d
 }
 
 func (st *state) threadLocked(

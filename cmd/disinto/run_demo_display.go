@@ -54,7 +54,7 @@ func (v switchedWriter) Write(p []byte) (int, error) {
 
 func (s *display) begin() {
 	if s.room != "" && !s.json {
-		fmt.Fprintf(s, "the control room, until the demo ends: %s\n", s.room)
+		fmt.Fprintf(s, "the control room, until the demo ends:\n%s\n", s.room)
 	}
 	if s.redrawn {
 		s.program, s.left = s.terminal.program(context.Background(), watch.New(nil, "", s.colour), nil), make(chan struct{})
@@ -115,7 +115,7 @@ As %s, a person, on the forge:
 
 `, dir, self, self, self, w.URL, demo.Repo, demo.Human, w.HumanToken, w.Backlog, w.URL, demo.Repo)
 	if s.room != "" {
-		fmt.Fprintf(to, "The control room: %s\n", s.room)
+		fmt.Fprintf(to, "The control room:\n\n  %s\n\n", s.room)
 	}
 	fmt.Fprintf(to, "Its files stay in %s.\n", dir)
 }

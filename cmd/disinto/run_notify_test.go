@@ -138,7 +138,7 @@ func TestCheckNotify(t *testing.T) {
 		t.Errorf("check --notify: got exit code %d and messages %q:\n%s", got.code, letters, got.stdout)
 	}
 	none := disinto(t.Context(), f.environ(nil), "check", "--notify", "--config", f.file(t.TempDir()))
-	if none.code != 1 || !strings.Contains(none.stdout, "[notify] has no urls") {
+	if none.code != 1 || !strings.Contains(none.stdout, "[notify] in factory.toml names no urls") {
 		t.Errorf("check --notify without urls: got exit code %d:\n%s", none.code, none.stdout)
 	}
 	if got := disinto(t.Context(), f.environ(nil), "check", "--notify", "--offline", "--config", path); got.code != 2 {

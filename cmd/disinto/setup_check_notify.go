@@ -23,7 +23,7 @@ func (k *checker) notified(ctx context.Context) {
 	case !k.notify:
 		return
 	case len(to) == 0:
-		k.addProblem("notify", errors.New("[notify] has no urls"))
+		k.addProblem("notify", errors.New("no message was sent, because [notify] in factory.toml names no urls"))
 		return
 	}
 	host, err := os.Hostname()

@@ -164,6 +164,7 @@ type ForgeDocument struct {
 	OK       bool      `json:"ok"` // the newest scan succeeded
 	Error    string    `json:"error"`
 	LastScan time.Time `json:"last_scan,omitzero"` // when the newest successful scan began
+	NextScan time.Time `json:"next_scan,omitzero"` // when the next is due, unless something asks for one earlier
 	Requests int64     `json:"requests"`           // since the supervisor started
 }
 

@@ -29,7 +29,7 @@ func NewStatusFile(state string) *StatusFile {
 // journal warns people. Unlike the journal the file need not survive a power cut, so it is not synced.
 func (f *StatusFile) Write(d *Document) error {
 	steady := *d
-	steady.Forge.LastScan, steady.Forge.Requests = time.Time{}, 0
+	steady.Forge.LastScan, steady.Forge.NextScan, steady.Forge.Requests = time.Time{}, time.Time{}, 0
 	if reflect.DeepEqual(&steady, f.written) {
 		return nil
 	}

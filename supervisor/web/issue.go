@@ -256,12 +256,21 @@ func tell(d *control.ItemDocument, ref string) section {
 	return sec
 }
 
-// logs shows the log of a session, or of the newest one.
+// logs shows the log of a session, or of the newest one that has a log, whether it was on the item or on a pull request
+// for it.
 func logs(d *control.ItemDocument, ref, run string) section {
 	sec := section{ID: "log", Title: "Log", Note: "of the newest session", Class: "panel", Place: left}
+	asked := run
 	for i := range d.Sessions {
-		if p := &d.Sessions[i]; p.Run == run && run != "" {
-			sec.Note = "of " + p.Agent + ", " + at(p.Start).Human
+		if p := &d.Sessions[i]; asked == "" && p.Log != "" || asked != "" && p.Run == asked {
+			ref, run = forge.Ref(p.Ref).String(), p.Run
+			sec.Note = "of " + p.Agent + ", " + at(p.Start).Human + " (" + strings.ToLower(kindVerb(p.Kind)) + ")"
+		}
+	}
+	for i := range d.Running {
+		if x := &d.Running[i]; asked == "" || x.RunID == asked {
+			ref, run = forge.Ref{Repo: x.Repo, Number: x.Number}.String(), x.RunID
+			sec.Note = "of " + x.Agent + ", which works now"
 		}
 	}
 	if len(d.Sessions)+len(d.Running) > 0 {
@@ -291,8 +300,11 @@ func details(d *control.ItemDocument) section {
 		add("Branch", p.Head, pill{})
 	}
 	for i, w := range d.Waited[:min(len(d.Waited), 3)] {
-		what := cmp.Or(w.For, string(w.Code))
-		add([]string{"Waited", "", " "}[i], control.Age(time.Duration(w.Seconds)*time.Second)+" for "+what, pill{})
+		what := ": " + w.Code.Means()
+		if w.For != "" {
+			what = " for " + w.For
+		}
+		add([]string{"Waited", "", " "}[i], control.Age(time.Duration(w.Seconds)*time.Second)+what, pill{})
 	}
 	return sec
 }

@@ -92,7 +92,7 @@ type need struct {
 }
 
 // needsYou shows the faults of the factory, the agents that cannot start anything, and the items that wait for a
-// person, oldest first. What is said once is enough: a pause has the banner.
+// person, oldest first. A pause of everything counts as one of them, and has the banner above.
 func needsYou(d *control.Document) section {
 	sec := section{ID: "needs", Title: "Needs you", Class: "needs panel"}
 	add := func(id string, n need) { sec.Rows = append(sec.Rows, render("need", id, n)) }
@@ -130,7 +130,11 @@ func needsYou(d *control.Document) section {
 			{Label: "Show all", Href: "/?status=" + string(control.NeedsYou) + "#queue"},
 		}})
 	}
-	sec.Note = strconv.Itoa(needs(d))
+	n := needs(d)
+	if pausedWithoutProblem(d) {
+		n-- // it is in the banner
+	}
+	sec.Note = strconv.Itoa(n)
 	return sec
 }
 
@@ -158,6 +162,9 @@ func faultNeed(d *control.Document, fault string) need {
 // needs counts what waits for a person: faults, agents and items.
 func needs(d *control.Document) int {
 	n := len(d.Faults())
+	if pausedWithoutProblem(d) {
+		n++
+	}
 	if d.Waiting != nil {
 		n += d.Waiting.NeedYou
 	}

@@ -47,12 +47,16 @@ func (s *Site) repos() []string {
 // paused is the banner of a factory that starts nothing.
 func paused(d *control.Document) section {
 	sec := section{ID: "paused", Class: "banners"}
-	// The problem of a first start says how to resume.
-	says := func(problem string) bool { return strings.Contains(problem, "disinto resume") }
-	if d.Paused && !slices.ContainsFunc(d.Problems, says) {
+	if pausedWithoutProblem(d) {
 		sec.Rows = []row{render("paused", "paused", d)}
 	}
 	return sec
+}
+
+// pausedWithoutProblem reports whether everything is paused, and no problem says so: that of a first start does.
+func pausedWithoutProblem(d *control.Document) bool {
+	says := func(problem string) bool { return strings.Contains(problem, "disinto resume") }
+	return d.Paused && !slices.ContainsFunc(d.Problems, says)
 }
 
 // total is a number at the top of the page, which links to its list.
@@ -69,6 +73,9 @@ func totals(d *control.Document) section {
 		need.Tone = "warn"
 	} else {
 		need.Href = "#queue"
+	}
+	if pausedWithoutProblem(d) {
+		need.Href = "#paused"
 	}
 	add(need)
 	slots := 0

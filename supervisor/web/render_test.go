@@ -41,6 +41,9 @@ func TestPausedOnce(t *testing.T) {
 		{control.Document{Paused: true, Problems: first}, "", "first start"},
 		{control.Document{}, "", ""},
 	} {
+		if got := needs(&tt.d) == 1; got != tt.d.Paused { // as in status; on other pages there is no Waiting
+			t.Errorf("%+v: one thing needs a person: %t", tt.d, got)
+		}
 		tt.d.Waiting = new(control.WaitingDocument)
 		for want, sec := range map[string]section{tt.banner: paused(&tt.d), tt.need: needsYou(&tt.d)} {
 			if (len(sec.Rows) > 0) != (want != "") || want != "" && !strings.Contains(string(sec.Rows[0].HTML), want) {

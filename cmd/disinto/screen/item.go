@@ -89,14 +89,13 @@ func (v View) events(d *control.ItemDocument) [][]cell {
 		merged = merged || d.Pulls[i].State == control.StateMerged
 	}
 	if d.Kind == "issue" && !merged {
-		all = append(all, itemEvent{d.EndedAt, "", "closed it"})
+		all = append(all, itemEvent{d.EndedAt, "", "closed"})
 	}
 	all = slices.DeleteFunc(all, func(h itemEvent) bool { return h.at.IsZero() })
 	slices.SortStableFunc(all, func(a, b itemEvent) int { return a.at.Compare(b.at) })
 	rows := make([][]cell, 0, len(all))
 	for _, h := range all {
-		// The forge does not report who merged or closed.
-		rows = append(rows, row(plain, v.ago(h.at), cmp.Or(h.who, "-"), h.what))
+		rows = append(rows, row(plain, v.ago(h.at), h.who, h.what)) // the forge does not report who merged or closed
 	}
 	return rows
 }
@@ -119,7 +118,7 @@ func (v View) pullEvents(p *control.PullDocument) []itemEvent {
 		all = append(all, itemEvent{r.At, r.Author, what})
 	}
 	if p.State != control.StateOpen {
-		all = append(all, itemEvent{p.EndedAt, "", p.State + " " + number})
+		all = append(all, itemEvent{p.EndedAt, "", number + " " + p.State})
 	}
 	return all
 }

@@ -104,6 +104,9 @@ func (v View) forge(f control.ForgeDocument) []cell {
 	if !f.LastScan.IsZero() {
 		scanned = "scanned " + control.Age(v.Now.Sub(f.LastScan)) + " ago"
 	}
+	if next := f.NextScan.Sub(v.Now); next > 0 && f.OK {
+		scanned += ", next in " + control.Age(next)
+	}
 	state, s := fmt.Sprintf("%s, %s, %s", f.URL, scanned, control.Count(f.Requests, "request")), plain
 	switch {
 	case f.URL == "":
