@@ -408,10 +408,13 @@ var promises = []struct{ sentence, tests, gap string }{
 	},
 	{"**Your own proxy**", "agents/process/gate.TestUpstream agents/process.TestEgressHidesProxies", ""},
 	{
-		"`setup_egress` ends when the setup has succeeded",
+		"`setup_egress` ends before the agent starts and before anything is verified",
 		"agents/process/gate.TestSetupOver agents/session.TestNarrow threads/file.TestEgress", "",
 	},
-	{"**What was refused is counted**", "agents.TestRefusals agents/process.TestEgressOutlives", ""},
+	{
+		"**What was refused is counted**",
+		"agents.TestRefusals agents/process.TestEgressOutlives supervisor.TestGaveUpAllows", "",
+	},
 	{
 		"It needs Linux 5.19",
 		"agents/process.TestEgressAdvised TestEgressFailsClosed TestEgressMachines cmd/disinto.TestCheckSandbox", "",

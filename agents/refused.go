@@ -57,6 +57,23 @@ func (rs Refusals) Sorted() Refusals {
 	})
 }
 
+// sideCalls are the hosts that CLIs ask for beside their work, also with a local model: codex the first three, then
+// opencode, qwen and claude. All of them go on without.
+var sideCalls = []string{
+	"api.github.com:443", "chatgpt.com:443", "ab.chatgpt.com:443",
+	"models.opencode.ai:443", "rum.aliyuncs.com:443", "api.anthropic.com:443",
+}
+
+// Telling returns the refusals that may explain a failure: all, unless they are nothing but the side calls of a CLI.
+func (rs Refusals) Telling() Refusals {
+	for _, r := range rs {
+		if !slices.Contains(sideCalls, r.Host) {
+			return rs
+		}
+	}
+	return nil
+}
+
 // Bounded returns refusals with texts of one line and plausible numbers. Another machine reports them.
 func (rs Refusals) Bounded() Refusals {
 	rs = slices.Clone(rs[:min(len(rs), maxRefusals+1)])

@@ -23,6 +23,10 @@ func TestRefusals(t *testing.T) {
 	if rs.Words() != want || rs.Line() != `egress = ["b", "a"]` || Refusals(nil).Words()+Refusals(nil).Line() != "" {
 		t.Errorf("%s\n%s", rs.Words(), rs.Line())
 	}
+	side := Refusals{{Host: "chatgpt.com:443", Rule: "chatgpt.com", Times: 2}}
+	if both := append(side, rs...); side.Telling() != nil || len(both.Telling()) != len(both) {
+		t.Errorf("%+v, %+v", side.Telling(), both.Telling())
+	}
 	bad := Refusals{{Host: "a\nb\x1b[31m", Times: -1}}.Bounded()
 	if strings.ContainsAny(bad[0].Host, "\n\x1b") || bad[0].Times != 1 {
 		t.Errorf("%+v", bad)

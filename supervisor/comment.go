@@ -21,6 +21,9 @@ func gaveUpComment(c *chore) comment {
 	if c.failure.Tail != "" {
 		b.WriteString("\n\nThe last lines of its output:\n\n" + fence(c.failure.Tail))
 	}
+	if c.failure.Allow != "" {
+		b.WriteString("\n\nThis line of factory.toml would allow the hosts:\n\n" + fence(c.failure.Allow))
+	}
 	b.WriteString("\n\nTo have it tried again, remove the label `blocked`, or comment `/disinto retry`.")
 	return comment{fmt.Sprintf("blocked-%d-%s-%d", it.Chain.Number, it.Kind, c.failure.Failed.Unix()), b.String()}
 }

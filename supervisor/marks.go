@@ -56,11 +56,15 @@ func (k *clerk) markNeedsHuman(c *chore) error {
 	return k.recordAfter(err, ledger.Record{Handed: handedOf(c)})
 }
 
-// gaveUp returns in one line why agents gave up.
+// gaveUp returns in one line why agents gave up, with the line of factory.toml that allows the hosts that they were
+// refused.
 func (c *chore) gaveUp() string {
 	why := c.mark.Reason.Text()
 	if c.failure.Reason != "" {
 		why += ": " + c.failure.Reason
+	}
+	if c.failure.Allow != "" {
+		why += "; to allow them, add `" + c.failure.Allow + "` in factory.toml"
 	}
 	return why
 }

@@ -57,8 +57,9 @@ func (r *run) conclude(how ending, secrets []string) agents.Outcome {
 		o.Result, o.Reason = agents.NoRoom, "no room on the disk for its result; "+o.Reason
 	}
 	o = h.blame(h.explain(o, r.job.Limits), r.job.Limits)
-	if o.Refused = r.state.Refused; len(o.Refused) > 0 && o.Result.Fails() {
-		o.Reason = strings.TrimPrefix(o.Reason+"; ", "; ") + "it was " + o.Refused.Words() + " (egress)"
+	o.Refused = r.state.Refused
+	if words := o.Refused.Telling().Words(); words != "" && o.Result.Fails() {
+		o.Reason = strings.TrimPrefix(o.Reason+"; ", "; ") + "it was " + words + " (egress)"
 	}
 	return o
 }

@@ -11,10 +11,11 @@ import (
 	"codeberg.org/johba/disinto/agents/egress"
 )
 
-// narrow tells the session's proxy that the setup is over: from now on its hosts are those of the agent. Without the
-// proxy's answer the agent must not start.
+// narrow tells the session's proxy, once, that the setup is over: from now on its hosts are those of the agent. It
+// precedes every CLI and all commands that verify, also in sessions that never set up, such as those that only plan.
+// Without the proxy's answer they must not start.
 func (r *run) narrow(ctx context.Context) error {
-	if r.Egress == "" || len(r.Room.Setup.Argv) == 0 {
+	if r.Egress == "" || len(r.Room.Setup.Argv) == 0 || r.narrowed {
 		return nil
 	}
 	err := errors.New("$HTTPS_PROXY is no address")
@@ -24,6 +25,7 @@ func (r *run) narrow(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cannot end what only the setup may reach: %w", err)
 	}
+	r.narrowed = true
 	return nil
 }
 

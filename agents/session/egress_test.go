@@ -11,7 +11,8 @@ import (
 	"codeberg.org/johba/disinto/agents/egress"
 )
 
-// The proxy is told once that the setup is over, and a session whose proxy does not answer does not go on.
+// The proxy is told once that the setup is over, before a CLI and before what verifies, whatever the session is for. A
+// session whose proxy does not answer does not go on.
 func TestNarrow(t *testing.T) {
 	status, told := http.StatusNoContent, ""
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -27,7 +28,18 @@ func TestNarrow(t *testing.T) {
 	if err := r.narrow(t.Context()); err != nil || told != want {
 		t.Errorf("%v, the proxy heard %q, want %q", err, told, want)
 	}
-	status = http.StatusProxyAuthRequired
+	told = ""
+	if err := r.narrow(t.Context()); err != nil || told != "" {
+		t.Errorf("again: %v, the proxy heard %q", err, told)
+	}
+	status, r.narrowed = http.StatusProxyAuthRequired, false
+	if _, out := r.runCLI(t.Context(), nil, ""); out.Result != agents.Failed || told != want {
+		t.Errorf("a CLI started before the setup was over: %+v", out)
+	}
+	told = ""
+	if _, err := r.verifyTwice(t.Context()); err == nil || told != want {
+		t.Errorf("commands verified before the setup was over: %v", err)
+	}
 	if err := r.narrow(t.Context()); err == nil || !strings.Contains(err.Error(), "407") {
 		t.Errorf("refused: %v", err)
 	}

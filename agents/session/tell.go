@@ -95,6 +95,9 @@ func (r *run) hear() {
 
 // runCLI runs the CLI, and lets its conversation go on while there are messages that it has not been given.
 func (r *run) runCLI(ctx context.Context, c *call, prompt string) (*report, agents.Outcome) {
+	if err := r.narrow(ctx); err != nil {
+		return &report{}, agents.Outcome{Result: agents.Failed, Reason: err.Error()}
+	}
 	for {
 		said, out := r.runOnce(ctx, c, prompt)
 		if out.Result != agents.Done || ctx.Err() != nil || !r.waits(r.conversation) {

@@ -106,8 +106,8 @@ func (r *run) prepare(ctx context.Context, d *promptData, finished bool) (stays 
 	if err := r.setUp(ctx, d); err != nil {
 		return false, err
 	}
-	if err := r.narrow(ctx); err != nil || !finished {
-		return false, err
+	if !finished {
+		return false, nil
 	}
 	red, err := r.verifyTwice(ctx)
 	if red != nil && err == nil {
@@ -133,6 +133,9 @@ func (v *verifying) pass() {
 // verifyTwice runs the commands at the present commit, and once more if one fails: what passes then is flaky, and goes
 // back to nobody. Files that stay out of the pull request are elsewhere meanwhile.
 func (r *run) verifyTwice(ctx context.Context) (red *failedStep, err error) {
+	if err := r.narrow(ctx); err != nil {
+		return nil, err
+	}
 	head, err := r.tree.runGit(ctx, "rev-parse", "HEAD")
 	if err != nil {
 		return nil, err

@@ -470,7 +470,9 @@ func (e *ended) achieved() {
 
 func (e *ended) failed() {
 	e.item.FailedBy, e.item.FailedAt = e.Agent, e.at
-	a := threads.Attempt{Kind: e.Item.Kind, Count: e.Attempt, Failed: e.at, Reason: e.Reason, Allow: e.Refused.Line()}
+	a := threads.Attempt{
+		Kind: e.Item.Kind, Count: e.Attempt, Failed: e.at, Reason: e.Reason, Allow: e.Refused.Telling().Line(),
+	}
 	if a.Count >= threads.MaxAttempts {
 		a.Tail = e.Tail // for the comment; keeping it for 34,000 unfinished chains took 12 MB
 	}
