@@ -27,6 +27,7 @@ var scripted = []string{
 	"candidate/on its route",
 	"candidate/author first", "candidate/asker first", "candidate/another first after a failure", "candidate/on its rung",
 	"candidate/its work can be reviewed", "free/role has a program", "free/has a token",
+	"free/one try while failing",
 	"free/window not used up", "free/window not reserved", "free/room on the machine", "free/service ready",
 	"free/slot free", "slot/slot not kept", "warm/the slot's last conversation",
 	"warm/a conversation in the server's memory", "stop/its item is not cancelled",
