@@ -17,7 +17,7 @@ import (
 // alarms returns what a person must know of, however many sessions and items it holds.
 func (s *Supervisor) alarms(now time.Time) []control.AlarmDocument {
 	return slices.Concat(s.ownAlarms(now), s.state.peerAlarms(s.StateDir),
-		s.state.failingCrews(now), s.state.failingRuns(), s.state.redBranches())
+		s.state.failingCrews(now), s.state.failingRuns(), s.state.redBranches(), s.state.drainAlarms())
 }
 
 // ownAlarms are about the supervisor itself: its token, its web hooks and its disk.

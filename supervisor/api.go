@@ -43,6 +43,7 @@ func (s *Supervisor) routes() []control.Route {
 		control.Post("/v1/approve", command(&s.core, s.commands.shown(s.commands.approve))),
 		control.Post("/v1/tell", command(&s.core, s.commands.tell)),
 		control.Post("/v1/pause", command(&s.core, s.pausing.pause)),
+		control.Post("/v1/drain", command(&s.core, s.pausing.drain)),
 		control.Post("/v1/resume", command(&s.core, s.pausing.resume)),
 		control.Post("/v1/adopt-state", command(&s.core, s.adoptState)),
 		control.Post("/v1/restart", command(&s.core, s.services.restart)),

@@ -53,6 +53,7 @@ func (st *state) summaryLocked(now time.Time) *control.Document {
 		Repos: []control.RepoDocument{}, Recent: []control.RecentDocument{},
 	}
 	d.PauseNote, d.Paused = st.ledger.Paused[threads.Pause{}]
+	d.Drain = st.drainLocked()
 	if st.cfg == nil {
 		return d
 	}
@@ -211,7 +212,11 @@ func (st *state) queueLocked() (queue, unqueued []control.QueueDocument) {
 		said[x.Item.Ref] = true
 	}
 	for _, h := range st.plan.Holds {
-		queue = append(queue, st.known.document(h))
+		q := st.known.document(h)
+		if it := st.ledger.Items[h.Key()]; it != nil {
+			q.FailedBy = it.FailedBy
+		}
+		queue = append(queue, q)
 		said[h.Ref] = true
 	}
 	for _, h := range st.plan.Unqueued {

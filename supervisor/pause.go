@@ -16,6 +16,7 @@ import (
 // pausing pauses and resumes everything, a thread, an agent or a repository.
 type pausing struct {
 	*core
+	stop   func()      // ends the supervisor as a person would; nil if nothing can
 	paused bool        // start nothing until a person resumes the factory
 	ask    bool        // do the same if there is no journal and the first scan finds work
 	again  bool        // an earlier supervisor of the same init has done so
@@ -122,6 +123,8 @@ func pauseWords(p threads.Pause) string {
 		return "agent " + p.Agent
 	case p.Repo != "":
 		return p.Repo
+	case p.Drain:
+		return "new work"
 	}
 	return "everything"
 }

@@ -44,6 +44,7 @@ func (st *state) tick(thread string, now time.Time, room *threads.Room) todo {
 		return todo{delay: longRest} // a kick ends this delay
 	}
 	t := st.commitLocked(now, room, func(start *threads.Start) bool { return start.Thread == thread })
+	st.checkDrainLocked()
 	t.more = st.facts.More && st.read.err == nil
 	t.delay = st.delayLocked(thread, now)
 	return t

@@ -63,8 +63,9 @@ type state struct {
 	busy       map[forge.Ref]int   // writes under way to each item
 	chores     map[choreKey]*chore
 	idle       idleSlots
-	closed     bool   // nothing starts: the supervisor is about to be replaced
-	saves      string // the agent whose workspace is being saved, see beginWriteOver; empty: none
+	drained    time.Time // when the drain began that is done; zero: none is
+	closed     bool      // nothing starts: the supervisor is about to be replaced
+	saves      string    // the agent whose workspace is being saved, see beginWriteOver; empty: none
 	forgetAt   time.Time
 }
 

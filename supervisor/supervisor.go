@@ -113,6 +113,8 @@ type Supervisor struct {
 	// Upgrade replaces this program by the one in a file, through Quiet. It returns only if that fails. Nil refuses
 	// upgrades.
 	Upgrade func(ctx context.Context, binary string) error
+	// Stop ends this program, and its init, as a person would; nil refuses a drain that stops.
+	Stop func()
 	// Paused starts nothing until a person resumes the factory. Ask does the same if the state directory has no journal
 	// and the first scan finds work.
 	Paused, Ask bool

@@ -33,6 +33,7 @@ func (p *planner) tick(ctx context.Context, thread string, need time.Time) (dela
 	if p.pausing.asking.Load() {
 		p.pausing.askFirst()
 	}
+	p.pausing.endDrain()
 	p.rebalance(now)
 	return t.delay
 }

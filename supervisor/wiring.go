@@ -44,7 +44,7 @@ func (s *Supervisor) init() {
 			core: &s.core, inference: &s.inference, receipting: &s.receipting, sessions: &s.sessions, executor: s.Executor,
 			saver: s.SaveWork, stateDir: s.StateDir,
 		}
-		s.pausing = pausing{core: &s.core, paused: s.Paused, ask: s.Ask, again: s.Upgrades+s.Crashes > 0}
+		s.pausing = pausing{core: &s.core, stop: s.Stop, paused: s.Paused, ask: s.Ask, again: s.Upgrades+s.Crashes > 0}
 		s.planner = planner{
 			core: &s.core, scanner: &s.scanner, sessions: &s.sessions, clerk: &s.clerk, pausing: &s.pausing,
 			elsewhere: s.Elsewhere,

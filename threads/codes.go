@@ -55,6 +55,7 @@ const (
 	GaveUp            Code = "gave-up"
 	CoolDown          Code = "cool-down"
 	SetupFailed       Code = "setup-failed"
+	Draining          Code = "draining"
 	RepoFull          Code = "repo-full"
 	EgressRefused     Code = "egress-refused"
 	HasSession        Code = "running"
@@ -324,6 +325,8 @@ var codeDocs = []CodeDoc{
 		"the `setup` of its repository fails at the base commit, which counts as no attempt; people are told after three "+
 			"times in a row",
 		"see the log of the last session, or `disinto check --setup REPO`; `disinto retry REF` tries now"),
+	doc(Draining, Busy, ByChoice, "the factory drains and starts no new work{note}", "a person said `disinto drain`",
+		"`disinto resume`"),
 	doc(RepoFull, Busy, ByItself, "{repo} has {count} of {limit} sessions",
 		"as many sessions run in its repository as `max_sessions` allows there", "raise `max_sessions` of the repository"),
 	doc(EgressRefused, Ready, ByItself, "{failed}next try {time}",

@@ -169,6 +169,9 @@ func (e *enforcer) wrongTime(st *Start) string {
 			return "paused"
 		}
 	}
+	if _, drains := h.Paused[Pause{Drain: true}]; drains && h.IsNew(&st.Item) {
+		return "new work, and the factory drains"
+	}
 	repo, known := e.s.Facts.Repo(st.Item.Ref.Repo)
 	touched := h.Touched[st.Item.Ref]
 	switch {

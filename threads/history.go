@@ -445,11 +445,12 @@ type Warm struct {
 	Left  time.Time // when that session ended; zero when that is not known
 }
 
-// Pause names what is paused: a thread, an agent, a repository or, with none of them, everything.
+// Pause names what is paused: a thread, an agent, a repository, new work or, with none of them, everything.
 type Pause struct {
 	Thread string `json:"thread,omitempty"`
 	Agent  string `json:"agent,omitempty"`
 	Repo   string `json:"repo,omitempty"`
+	Drain  bool   `json:"drain,omitempty"` // issues that no session has begun, and scheduled work
 }
 
 // Name returns the name of what is paused; empty for everything.
@@ -460,6 +461,7 @@ type PauseNote struct {
 	PausedAt  time.Time `json:"paused_at,omitzero"`
 	PausedBy  string    `json:"paused_by,omitempty"`
 	PausedWhy string    `json:"paused_why,omitempty"`
+	ThenStop  bool      `json:"then_stop,omitempty"` // of a drain: the supervisor ends once all that was begun is done
 }
 
 // Words continues "is paused": " by ada since TIME: too many mistakes". They are empty if nobody is known.
@@ -473,8 +475,14 @@ func (p PauseNote) Words() (words string) {
 	return words
 }
 
-// Compare orders pauses: everything, then repositories, agents and threads, each by name.
+// Compare orders pauses: everything, new work, then repositories, agents and threads, each by name.
 func (p Pause) Compare(other Pause) int {
+	if p.Drain != other.Drain && p.Name()+other.Name() == "" {
+		if p.Drain {
+			return 1
+		}
+		return -1
+	}
 	return cmp.Or(strings.Compare(p.Thread, other.Thread), strings.Compare(p.Agent, other.Agent),
 		strings.Compare(p.Repo, other.Repo))
 }

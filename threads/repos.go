@@ -222,3 +222,11 @@ func (c *Config) apart(repo string) string {
 	}
 	return " in " + repo
 }
+
+// noPush holds issues before a session whose work could not be handed in. The branches of pull requests exist.
+func noPush(_ *view, w *work) *Reason {
+	if w.repo == nil || w.repo.NoPush == "" {
+		return nil
+	}
+	return &Reason{Code: NoPush, Note: w.repo.NoPush}
+}

@@ -54,6 +54,7 @@ var (
 		{"attempts left", gaveUp},
 		{"cool-down over", coolDown},
 		{"chain free", chainBusy},
+		{"new work may start", draining},
 		{"its repository may start work", repoFree},
 		{"its opener's sessions left", openerLimit},
 		{"review has room", unreviewed},
@@ -99,6 +100,7 @@ var (
 		{"repository read", notRead},
 		{"due", notDue},
 		{"cool-down over", coolDown},
+		{"new work may start", draining},
 		{"its repository may start work", repoFree},
 	}
 )
@@ -155,14 +157,6 @@ func notRead(_ *view, w *work) *Reason {
 		return &Reason{Code: RepoOff, Note: w.repo.Off}
 	}
 	return when(w.repo == nil || w.repo.AsOf.IsZero(), NotRead)
-}
-
-// noPush holds issues before a session whose work could not be handed in. The branches of pull requests exist.
-func noPush(_ *view, w *work) *Reason {
-	if w.repo == nil || w.repo.NoPush == "" {
-		return nil
-	}
-	return &Reason{Code: NoPush, Note: w.repo.NoPush}
 }
 
 func staleFacts(v *view, w *work) *Reason {

@@ -755,7 +755,7 @@ func (w *scriptWorld) history(f []string) {
 		}
 	case "turn": // REPO KIND TIME
 		Entry(h.Repos, f[1]).Turn(agents.Kind(f[2]), w.at(f[3]))
-	case "paused", "resumed": // thread=NAME, agent=NAME, repo=NAME, or nothing
+	case "paused", "resumed": // thread=NAME, agent=NAME, repo=NAME, drain, or nothing
 		var p Pause
 		if len(f) > 1 {
 			kind, name, _ := strings.Cut(f[1], "=")
@@ -766,6 +766,8 @@ func (w *scriptWorld) history(f []string) {
 				p.Thread = name
 			case "agent":
 				p.Agent = name
+			case "drain":
+				p.Drain = true
 			}
 		}
 		h.Paused[p] = PauseNote{PausedAt: w.s.Now}

@@ -16,7 +16,7 @@ import (
 var scripted = []string{
 	"issue/no person assigned", "issue/rounds left", "issue/not on a dependency cycle",
 	"issue/its opener's sessions left", "issue/within the issue's limit", "issue/comments read", "issue/chain free",
-	"issue/review has room",
+	"issue/review has room", "issue/new work may start", "schedule/new work may start",
 	"pull/a review agent exists", "pull/rounds left", "pull/within the issue's limit", "pull/attempts left",
 	"pull/chain free", "pull/its author's reviews left", "pull/its opener's sessions left",
 	"pull/first to be up to date", "pull/its branch is not red",

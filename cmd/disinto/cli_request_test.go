@@ -56,6 +56,7 @@ func TestOrders(t *testing.T) {
 	}{
 		{[]string{"pause"}, `POST /v1/pause application/json {"name":""}`},
 		{[]string{"pause", "llama"}, `POST /v1/pause application/json {"name":"llama"}`},
+		{[]string{"drain", "--then-stop", "--yes"}, `POST /v1/drain application/json {"then_stop":true}`},
 		{[]string{"cancel", "12"}, `POST /v1/cancel application/json {"ref":"12"}`},
 		{[]string{"retry", "#12"}, `POST /v1/retry application/json {"ref":"#12"}`},
 		{[]string{"release", "a/b#12"}, `POST /v1/release application/json {"ref":"a/b#12"}`},

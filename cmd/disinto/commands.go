@@ -34,8 +34,8 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not now.`,
 	addGroup(root, "Look at it:", statusCommand(c), whyCommand(c), showCommand(c), historyCommand(c), reportCommand(c),
 		logsCommand(c))
 	addGroup(root, "Steer it:", startCommand(c), batchCommand(c), tellCommand(c), cancelCommand(c), retryCommand(c),
-		releaseCommand(c), approveCommand(c), pauseCommand(c), resumeCommand(c), adoptCommand(c), restartCommand(c),
-		stopCommand(c), fleetCommand(c))
+		releaseCommand(c), approveCommand(c), pauseCommand(c), drainCommand(c), resumeCommand(c), adoptCommand(c),
+		restartCommand(c), stopCommand(c), fleetCommand(c))
 	addGroup(root, "Set it up:", initCommand(c), checkCommand(c), hireCommand(c), retireCommand(c), upstreamCommand(c))
 	addGroup(root, "Tools:", simulateCommand(c), auditCommand(c), mcpCommand(c), versionCommand(c), manCommand(c),
 		completeCommand(c))

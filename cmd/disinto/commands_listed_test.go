@@ -75,6 +75,7 @@ var notForModels = map[string]string{
 	"approve":         "it is the approval of a person",
 	"tell":            "its words count as a person's",
 	"pause":           "it stops the factory, not a piece of work",
+	"drain":           "it stops the factory, not a piece of work",
 	"resume":          "it ends what a person decided",
 	"adopt-state":     "only a person knows which of two supervisors goes on",
 	"restart":         "services belong to the operator",

@@ -3,10 +3,12 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"codeberg.org/johba/disinto/agents/process"
 	"codeberg.org/johba/disinto/supervisor"
@@ -19,6 +21,7 @@ import (
 func (f *factory) attach(init *process.InitLink) error {
 	f.listeners = &listenerSet{}
 	f.Listen, f.ListenTCP = f.listeners.unix, f.listeners.tcp
+	f.Stop = func() { _ = syscall.Kill(cmp.Or(f.PID, os.Getpid()), syscall.SIGTERM) } // without an init, we are signalled
 	if init == nil {
 		return nil
 	}

@@ -6,34 +6,6 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-func cancelCommand(c *cli) *cobra.Command {
-	return postCommand(c, &cobra.Command{
-		Use: "cancel REF", Args: cobra.ExactArgs(1),
-		Short: "end the session on an item and label it cancelled",
-		Long: `
-REF is 12, #12 or owner/name#12. When the command returns, all processes of the
-session have ended, the claim is released, and no session can start on the item
-any more. The item stays open, and issues that depend on it stay blocked.
-Cancelling an issue also cancels the agents' open pull requests for it. disinto
-retry undoes the cancellation.
-
-Exits 3 if the session ended but the forge does not answer: the label is written
-when it does.`,
-	}, "/v1/cancel", itemOf)
-}
-
-func retryCommand(c *cli) *cobra.Command {
-	return postCommand(c, &cobra.Command{
-		Use: "retry REF", Args: cobra.ExactArgs(1),
-		Short: "make an issue or pull request eligible again",
-		Long: `
-REF is 12, #12 or owner/name#12. Forgets failed attempts, back-off, refusals,
-review rounds and a rejected pull request. Removes the labels blocked,
-needs-human, needs-answer and cancelled, and adds backlog to an issue without
-it. Retrying an issue also retries the agents' open pull requests for it.`,
-	}, "/v1/retry", itemOf)
-}
-
 func releaseCommand(c *cli) *cobra.Command {
 	return postCommand(c, &cobra.Command{
 		Use: "release REF", Args: cobra.ExactArgs(1),

@@ -32,6 +32,7 @@ type Document struct {
 	Repos    []RepoDocument    `json:"repos"`    // by name
 	Paused   bool              `json:"paused"`   // everything is paused: no thread starts anything
 	threads.PauseNote
+	Drain    *DrainDocument  `json:"drain,omitempty"`
 	Queue    []QueueDocument `json:"queue"`    // in the expected order of their starts
 	Unqueued []QueueDocument `json:"unqueued"` // every other open issue without a session, by reference
 	// Waiting counts the items of Queue and Unqueued if the request chooses some of them; see QueueQuery.
@@ -64,11 +65,31 @@ func (d *Document) Sandboxed() string {
 	return about
 }
 
-// HookSecret is the code of an alarm: web hooks come with a wrong signature. Journal is that of one about the journal:
-// it cannot be written, or has lost something. Twin is that of one about another supervisor with our identity, and
-// SharedAccounts about another factory with our agents' accounts. OwnToken is what an alarm is about if the
-// forge rejects the supervisor's own token.
+// DrainDocument is a drain: the factory finishes what is begun and starts no new issue.
+type DrainDocument struct {
+	threads.PauseNote
+	Left int  `json:"left"` // sessions, and items that are begun and go on by themselves
+	Done bool `json:"done"` // nothing is left
+}
+
+// Line says what a drain waits for.
+func (d *DrainDocument) Line() string {
+	if d.Done {
+		return "drained: all that was begun is done or waits for a person, and no new issue starts: disinto resume"
+	}
+	then := ""
+	if d.ThenStop {
+		then = ", then disinto ends"
+	}
+	return "draining: " + Count(d.Left, "item") + " left to finish" + then + "; disinto resume starts new issues again"
+}
+
+// Drained is the code of an alarm: a drain is done. HookSecret is that of one about web hooks with a wrong signature.
+// Journal is that of one about the journal: it cannot be written, or has lost something. Twin is that of one about
+// another supervisor with our identity, and SharedAccounts about another factory with our agents' accounts. OwnToken is
+// what an alarm is about if the forge rejects the supervisor's own token.
 const (
+	Drained    threads.Code = "drained"
 	HookSecret threads.Code = "hook-secret"
 	Journal    threads.Code = "journal"
 	Twin       threads.Code = "twin"
@@ -298,7 +319,8 @@ type QueueDocument struct {
 	Priority int          `json:"priority"`
 	Code     threads.Code `json:"code"`
 	Why      string       `json:"why"`
-	Agent    string       `json:"agent,omitempty"` // whom the reason names
+	Agent    string       `json:"agent,omitempty"`     // whom the reason names
+	FailedBy string       `json:"failed_by,omitempty"` // the agent of its last session, if that failed
 
 	Since time.Time `json:"since,omitzero"` // when it was filed, fell due, or was last reopened
 	Mend  string    `json:"mend,omitempty"` // what a person can do about it

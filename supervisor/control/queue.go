@@ -46,7 +46,7 @@ var statuses = map[threads.Code]Status{
 	threads.CoolDown: BackingOff, threads.AgentHeld: BackingOff, threads.NoAnswer: BackingOff,
 	threads.ThreadDown: BackingOff,
 	threads.ThreadPark: Limited, threads.OverBudget: Limited, threads.OverWindow: Limited, threads.WindowKept: Limited,
-	threads.ReviewLimit: Limited, threads.OpenerLimit: Limited, threads.Paused: Paused,
+	threads.ReviewLimit: Limited, threads.OpenerLimit: Limited, threads.Paused: Paused, threads.Draining: Paused,
 }
 
 // Status returns the item's status.

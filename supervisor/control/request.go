@@ -26,6 +26,14 @@ type PauseRequest struct {
 	Why  string `json:"why,omitempty"` // likewise
 }
 
+// DrainRequest asks to finish what is begun, and to start no new work.
+type DrainRequest struct {
+	ThenStop bool   `json:"then_stop,omitempty"` // end the supervisor once that is done
+	DryRun   bool   `json:"dry_run,omitempty"`   // report, and change nothing
+	By       string `json:"by,omitempty"`
+	Why      string `json:"why,omitempty"`
+}
+
 // ServiceRequest names a service. It is the request of restart, start and stop.
 type ServiceRequest struct {
 	Service string `json:"service"`

@@ -45,7 +45,10 @@ func (s *State) compactOpen(now time.Time) iter.Seq[Record] {
 	}
 	for _, p := range slices.SortedFunc(maps.Keys(s.Paused), threads.Pause.Compare) {
 		list = append(list, Record{
-			At: s.Paused[p].PausedAt, Pause: &Pause{Pause: p, By: s.Paused[p].PausedBy, Why: s.Paused[p].PausedWhy},
+			At: s.Paused[p].PausedAt,
+			Pause: &Pause{
+				Pause: p, By: s.Paused[p].PausedBy, Why: s.Paused[p].PausedWhy, Stop: s.Paused[p].ThenStop,
+			},
 		})
 	}
 	return slices.Values(list)

@@ -400,24 +400,28 @@ func (r *Steal) apply(s *State, _ time.Time) {
 	}
 }
 
-// Pause records that a thread, an agent, a repository or, with none of them, everything was paused; with Off, resumed.
+// Pause records that a thread, an agent, a repository, new work or, with none of them, everything was paused; with Off,
+// resumed.
 type Pause struct {
 	threads.Pause
-	Off bool   `json:"off,omitempty"`
-	By  string `json:"by,omitempty"`  // the person; empty if unknown
-	Why string `json:"why,omitempty"` // in the person's words
+	Off  bool   `json:"off,omitempty"`
+	By   string `json:"by,omitempty"`   // the person; empty if unknown
+	Why  string `json:"why,omitempty"`  // in the person's words
+	Stop bool   `json:"stop,omitempty"` // of a drain: the supervisor ends then
 }
 
 func (r *Pause) valid() bool {
 	one := r.Pause.Name()
-	return slices.Contains([]threads.Pause{{Thread: one}, {Agent: one}, {Repo: one}}, r.Pause)
+	return slices.Contains([]threads.Pause{{Thread: one}, {Agent: one}, {Repo: one}, {Drain: true}}, r.Pause)
 }
 
 func (r *Pause) apply(s *State, at time.Time) {
 	if r.Off {
 		delete(s.Paused, r.Pause)
 	} else {
-		s.Paused[r.Pause] = threads.PauseNote{PausedAt: at, PausedBy: shortened(r.By), PausedWhy: shortened(r.Why)}
+		s.Paused[r.Pause] = threads.PauseNote{
+			PausedAt: at, PausedBy: shortened(r.By), PausedWhy: shortened(r.Why), ThenStop: r.Stop,
+		}
 	}
 }
 

@@ -105,8 +105,9 @@ var unseen = []threads.Code{
 	threads.SetupFailed,                  // no world has a setup
 	threads.EgressRefused,                // no world has an egress; a script does
 	threads.RepoOff, threads.TextTooLong, // no world has an archived repository or a text of 64 kB; scripts do
-	threads.MainRed, // no world has checks on a branch; scripts do
-	threads.CIStuck, // no world's checks are silent for hours; scripts do
+	threads.MainRed,  // no world has checks on a branch; scripts do
+	threads.Draining, // no world drains; a script does
+	threads.CIStuck,  // no world's checks are silent for hours; scripts do
 	// Of Rebalance:
 	threads.StolenBefore, threads.WorkBegun, threads.TooUrgent, threads.NoSkillSaid,
 	threads.NotBusy, threads.StealLimit,

@@ -249,6 +249,9 @@ func (v View) waiting(p *page, d *control.Document) {
 			rows = append(rows, labelled("shared", text, plain))
 		}
 	}
+	if d.Drain != nil && !d.Drain.Done { // an alarm says when it is done
+		rows = append(rows, labelled("draining", strings.TrimPrefix(d.Drain.Line(), "draining: "), held))
+	}
 	for _, r := range d.Repos {
 		if r.Paused && !d.Paused {
 			rows = append(rows, labelled("paused", r.Name+" for "+control.Age(v.Now.Sub(r.PausedAt)), held))
