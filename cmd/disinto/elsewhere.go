@@ -36,6 +36,9 @@ var (
 	checkUpgradeCommand = hidden(onLinux("upgrade-check", "test an upgrade"))
 )
 
+// placeholder is config_secrets.go's, for `simulate`.
+const placeholder = "pretended-secret"
+
 // onLinux returns a constructor of a command that only fails with a message that it needs Linux.
 func onLinux(name, short string) func(*cli) *cobra.Command {
 	return func(*cli) *cobra.Command {

@@ -28,7 +28,7 @@ func TestCheckServer(t *testing.T) {
 		says   []string
 		folder string // the folder of kv_save; empty without kv_save
 	}{
-		{"it saves", saves, []string{"llama: 0 conversations saved in " + folder + ": 0 of 10G"}, folder},
+		{"it saves", saves, []string{"llama: 0 conversations saved in " + folder + ": 0B of 10G"}, folder},
 		{"it has no folder", fits, []string{"llama: kv_save: cannot use", "Start it with `--slot-save-path`"}, folder},
 		{"others can read its files", saves, []string{"every account can enter", "chmod 750"}, open},
 		{"its folder is on another machine", saves, []string{"cannot open the folder of saved conversations"}, "/none"},

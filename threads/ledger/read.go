@@ -68,8 +68,8 @@ func Unknown(line []byte) (kind string) {
 		kind = name
 	}
 	of := reflect.TypeFor[Record]()
-	for i := range of.NumField() {
-		if name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ","); name == kind {
+	for field := range of.Fields() {
+		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name == kind {
 			return ""
 		}
 	}
