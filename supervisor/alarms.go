@@ -125,7 +125,8 @@ func (st *state) failingCrews(now time.Time) (list []control.AlarmDocument) {
 		last := s.Failures[len(s.Failures)-1].Agent
 		list = append(list, control.AlarmDocument{
 			Code: threads.AgentFailing, About: crew.String(), Since: s.Since,
-			Words: s.Words(crew) + next + ": see disinto logs " + last + "; a reload of factory.toml tries at once",
+			Words: s.Words(crew) + next + ": correct what disinto logs " + last +
+				" says; a reload of factory.toml then tries at once",
 		})
 	}
 	return list

@@ -38,7 +38,7 @@ func (s *Supervisor) routes() []control.Route {
 		control.Logs("/v1/log", s.history.findLogs, s.history.prints),
 
 		control.Post("/v1/cancel", command(&s.core, s.commands.shown(s.commands.cancel))),
-		control.Post("/v1/retry", command(&s.core, s.commands.shown(s.commands.retry))),
+		control.Post("/v1/retry", command(&s.core, s.commands.retried)),
 		control.Post("/v1/release", command(&s.core, s.commands.shown(s.commands.release))),
 		control.Post("/v1/approve", command(&s.core, s.commands.shown(s.commands.approve))),
 		control.Post("/v1/tell", command(&s.core, s.commands.tell)),

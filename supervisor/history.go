@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -40,7 +41,7 @@ type Foresight struct {
 }
 
 // show answers GET /v1/show with the life of an issue or pull request. It asks the forge, because a scan keeps nothing
-// of items that closed long ago.
+// of items that closed long ago. While the forge does not answer, it shows what the scans and the journal know.
 func (h *history) show(_ context.Context, query url.Values) (*control.ItemDocument, error) {
 	if err := h.noConfig(); err != nil {
 		return nil, err
@@ -55,8 +56,12 @@ func (h *history) show(_ context.Context, query url.Values) (*control.ItemDocume
 // life collects everything that forge and journal know of an item; verb is the command's name in a refusal.
 func (h *history) life(verb string, item forge.Ref) (*control.ItemDocument, error) {
 	look, err := h.fetchItem(item, time.Now())
+	down := errors.Is(err, forge.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)
+	if down {
+		look = h.state.shown(item)
+	}
 	d := control.ItemOf(item, look)
-	if err != nil {
+	if err != nil && (!down || d == nil) {
 		return nil, notDone(verb, item, err)
 	}
 	if d == nil {
@@ -96,7 +101,30 @@ func (h *history) life(verb string, item forge.Ref) (*control.ItemDocument, erro
 			d.Verdict, d.Mend = ex.Verdict, ex.Mend
 		}
 	}
+	if down {
+		d.Verdict += " (as last read: the forge does not answer)"
+	}
 	return d, nil
+}
+
+// shown returns an item and its pull requests as the newest scan that showed them, without comments; empty if no scan
+// has.
+func (st *state) shown(item forge.Ref) (look forge.ItemFacts) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if is := st.facts.Issue(item); is != nil {
+		copied := *is
+		look.Issue = &copied
+	}
+	for _, p := range st.facts.Pulls {
+		switch item {
+		case p.Ref:
+			look.Pull, look.Issue = &p, nil
+		case threads.ChainOf(&p):
+			look.Pulls = append(look.Pulls, p)
+		}
+	}
+	return look
 }
 
 // ended returns in one line how an item ended and by whom; empty while it is open.

@@ -413,6 +413,7 @@ func TestCancelClosedMeanwhile(t *testing.T) {
 // A retry undoes a cancel, also for dependent issues: needs-human is removed when the last cancelled blocker is
 // retried. Another cancel hands the issue to a person again.
 func TestCancelAndRetryIsARoundTrip(t *testing.T) {
+	const paused = " (it still waits: everything is paused; to change that: disinto resume)"
 	synctest.Test(t, func(t *testing.T) {
 		w := simtest.New(t)
 		w.Slow()
@@ -427,12 +428,12 @@ func TestCancelAndRetryIsARoundTrip(t *testing.T) {
 		handed := func() bool { return slices.Contains(w.Forge.Get(3).Labels, forge.LabelNeedsHuman) }
 		w.Until(time.Hour, "the third is handed to a person", handed)
 		time.Sleep(5 * time.Minute)
-		told(t, l, "/v1/retry", `{"ref":"1"}`, "johba/harb#1: label cancelled removed")
+		told(t, l, "/v1/retry", `{"ref":"1"}`, "johba/harb#1: label cancelled removed"+paused)
 		time.Sleep(5 * time.Minute)
 		if !handed() {
 			t.Error("needs-human was removed while a blocker was still cancelled")
 		}
-		told(t, l, "/v1/retry", `{"ref":"2"}`, "johba/harb#2: label cancelled removed, #3 label needs-human removed")
+		told(t, l, "/v1/retry", `{"ref":"2"}`, "johba/harb#2: label cancelled removed, #3 label needs-human removed"+paused)
 		time.Sleep(5 * time.Minute)
 		if handed() {
 			t.Error("the issue was handed to a person again")
@@ -440,7 +441,7 @@ func TestCancelAndRetryIsARoundTrip(t *testing.T) {
 		told(t, l, "/v1/cancel", `{"ref":"2"}`, "johba/harb#2: labelled cancelled")
 		w.Until(time.Hour, "the third is handed to a person again", handed)
 		time.Sleep(5 * time.Minute)
-		told(t, l, "/v1/retry", `{"ref":"2"}`, "johba/harb#2: label cancelled removed, #3 label needs-human removed")
+		told(t, l, "/v1/retry", `{"ref":"2"}`, "johba/harb#2: label cancelled removed, #3 label needs-human removed"+paused)
 		told(t, l, "/v1/resume", `{}`, "everything: resumed")
 		w.Until(6*time.Hour, "all are merged", func() bool { return w.Forge.Get(3).Closed })
 		l.Stop()
