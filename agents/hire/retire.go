@@ -16,6 +16,7 @@ type Retire struct {
 	Login    string // of its account
 	Email    string // the address that hiring gives to such an account
 	TokenVar string
+	Hint     string // ends the refusal of an unknown name: which agent may be meant
 
 	holding holding
 }
@@ -54,7 +55,7 @@ func (r *Retire) checkKnown(ctx context.Context) error {
 	case err != nil:
 		return err
 	case account == nil && !s.Has(r.Name):
-		return fmt.Errorf("there is no agent %s, neither in %s nor on the forge", r.Name, r.Config.Path)
+		return fmt.Errorf("there is no agent %s, neither in %s nor on the forge%s", r.Name, r.Config.Path, r.Hint)
 	case account != nil && account.Admin:
 		return fmt.Errorf("cannot retire %s: the account is an administrator's", r.Login)
 	}

@@ -112,6 +112,15 @@ func (s Survey) ChooseThread(baseURL string) (string, error) {
 // Has reports whether an agent is on a thread, has a table, or is being retired.
 func (s Survey) Has(agent string) bool { return s.isIn(agent) || s.retiring[agent].Name != "" }
 
+// Agents returns the agents of the file, and those that are being retired.
+func (s Survey) Agents() []string {
+	list := slices.AppendSeq(slices.Collect(maps.Keys(s.agents)), maps.Keys(s.retiring))
+	for i := range s.Threads {
+		list = append(list, s.Threads[i].Agents...)
+	}
+	return list
+}
+
 func (s Survey) isIn(agent string) bool { return s.agents[agent] != nil || s.ThreadOf(agent) != "" }
 
 // nameSet is a set of names.

@@ -258,6 +258,7 @@ func TestHireOptions(t *testing.T) {
 			says: `cannot give access to "harb"`,
 		},
 		{name: "retire nobody", args: "retire dev-nobody", code: exitFailed, says: "there is no agent dev-nobody"},
+		{name: "retire a mistyped name", args: "retire dev-qwne", code: exitFailed, says: "forge, did you mean dev-qwen?"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			path := f.file(t.TempDir(), "[agents.dev-qwen]\n", more)

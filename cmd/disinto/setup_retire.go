@@ -11,6 +11,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/hire"
+	"codeberg.org/johba/disinto/threads"
 )
 
 func retireCommand(c *cli) *cobra.Command {
@@ -46,6 +47,7 @@ func (d *adminFlags) retire(ctx context.Context, c *cli, name string, repos []st
 	defer unlock()
 	who := &hire.Retire{Factory: *f.Factory, Name: name}
 	who.Login, who.TokenVar = s.Retiring(name)
+	who.Hint = threads.Suggest(name, s.Agents())
 	who.Email = agents.NoReply(who.Login, f.url)
 	if err := errors.Join(who.Check(ctx), f.problem); err != nil {
 		return err

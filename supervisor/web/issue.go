@@ -68,8 +68,8 @@ func reasonOf(d *control.ItemDocument, ex *threads.Explanation, forgeURL string)
 	r.Verdict = strings.TrimPrefix(d.Verdict, "waits: ")
 	q := control.QueueDocument{Repo: d.Repo, Number: d.Number, Code: ex.Code, Mend: d.Mend}
 	r.Buttons = buttonsFor(&q, forgeURL)
-	if len(remedies(d.Mend)) == 0 {
-		r.Hand = d.Mend
+	if where := whereDropped(ex.Code); len(remedies(d.Mend)) == 0 || where != "" {
+		r.Hand = d.Mend + where
 	}
 	for i := range r.Buttons {
 		if i == 0 && d.State == control.StateOpen && d.Mend != "" {

@@ -63,10 +63,24 @@ func buttonsFor(q *control.QueueDocument, forgeURL string) []button {
 	case threads.PeopleReview, threads.Uninvited, threads.Unasked, threads.TooBigToReview, threads.MergeManual:
 		page.Label = "Open PR"
 	}
+	if whereDropped(q.Code) != "" {
+		page.Label = "Open on the forge"
+	}
 	if len(list) == 0 {
 		page.Class = "soft"
 	}
 	return append(list, page)
+}
+
+// whereDropped says where a person drops the dependency that holds an item; empty for other reasons. No button drops
+// it: it stands in a person's text, or in the forge's list, or in both.
+func whereDropped(code threads.Code) string {
+	switch code {
+	case threads.BlocksItself, threads.BlockerCycle, threads.BlockerMissing, threads.BlockerCancelled,
+		threads.BlockerUnmerged:
+		return ` (on the forge: edit the line "Depends on" of its text, or its list of dependencies)`
+	}
+	return ""
 }
 
 // itemPage returns the address of an issue or pull request on the forge, which redirects from one to the other.

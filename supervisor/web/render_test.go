@@ -150,6 +150,23 @@ func TestEveryNeedHasAButton(t *testing.T) {
 	}
 }
 
+// No button drops a dependency. The page says where a person drops it, and its first button leads there.
+func TestDependencyIsDroppedOnTheForge(t *testing.T) {
+	d := stuck()
+	d.Mend = (&threads.Reason{Code: threads.BlockerCycle}).Mend()
+	page := string(reasonOf(d, &threads.Explanation{Code: threads.BlockerCycle}, "http://forge").Rows[0].HTML)
+	for _, want := range []string{
+		`class="btn primary" href="http://forge/o/r/issues/7"`, ">Open on the forge<", d.Mend + " (on the forge: edit the line",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("got\n%s\nwant %s", page, want)
+		}
+	}
+	if whereDropped(threads.BlockerOpen) != "" {
+		t.Error("an issue that waits for an open one is told to drop it")
+	}
+}
+
 // A line of a log does not become a link, but the pull request that a session opened is one.
 func TestResult(t *testing.T) {
 	for text, want := range map[string]bool{"opened #9": true, "see x/y#9": false, "opened #9 and #10": false} {

@@ -52,7 +52,11 @@ func (v View) waited(all []control.WaitDocument) string {
 		switch took := time.Duration(w.Seconds) * time.Second; {
 		case took < time.Minute:
 		case w.For == "":
-			words = append(words, fmt.Sprintf("%s (%s)", control.About(took), w.Code))
+			why := string(w.Code)
+			if q := (control.QueueDocument{Code: w.Code}); q.Status() == control.BackingOff {
+				why = "backing off"
+			}
+			words = append(words, fmt.Sprintf("%s (%s)", control.About(took), why))
 		default:
 			words = append(words, fmt.Sprintf("%s for %s", control.About(took), v.short(w.For)))
 		}
