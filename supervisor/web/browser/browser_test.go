@@ -80,7 +80,7 @@ func newRoom(t *testing.T) *room {
 	}
 	r := openBrowser(t)
 	out := r.startDemo(binary)
-	m := out.find(t, `the control room[^\n]*: (http://[^/\s]+)/signin#(\S+)`)
+	m := out.find(t, `the control room[^\n]*:\s+(http://[^/\s]+)/signin#(\S+)`)
 	r.base, r.token = m[1], m[2]
 	tab := r.tab()
 	r.do(tab, chromedp.Navigate(r.base+"/signin#"+r.token), chromedp.WaitReady("main[data-live]"))
