@@ -84,17 +84,24 @@ func TestTwins(t *testing.T) {
 		if got := ask(first, "/v1/resume", `{}`); !strings.Contains(got, "disinto adopt-state lets") {
 			t.Errorf("resume: got %s", got)
 		}
+		// What the other's sessions have opened waits for a person, so the one that has worked goes on.
+		w, other := a, b
+		if len(a.Exec.Runs()) == 0 {
+			w, other, first, second = b, a, second, first
+		}
 		was := first.Instance()
 		second.Stop()
 		if got := ask(first, "/v1/adopt-state", `{}`); !strings.Contains(got, `"did":["adopted`) || first.Instance() == was {
 			t.Errorf("adopt-state: got %s, and the identity %s after %s", got, first.Instance(), was)
 		}
-		a.Until(8*time.Hour, "all is merged", a.Forge.Done)
+		if len(other.Exec.Runs()) == 0 {
+			w.Until(8*time.Hour, "all is merged", w.Forge.Done)
+		}
 		if d := first.Document(); len(d.Alarms) > 0 {
 			t.Errorf("after it: got alarms %+v", d.Alarms)
 		}
 		first.Stop()
-		first = a.Start()
+		first = w.Start()
 		time.Sleep(time.Minute)
 		if first.Instance() == was {
 			t.Error("a restart has the old identity again")
@@ -120,7 +127,11 @@ func TestTwinAdoptsBesideTheOther(t *testing.T) {
 		for _, l := range []*Life{first, second} {
 			a.Until(20*time.Minute, "both stop", func() bool { return alarmOf(l.Document()).Code == control.Twin })
 		}
-		if got := ask(second, "/v1/adopt-state", `{}`); len(second.Document().Sessions) > 0 && !strings.Contains(got, "cannot adopt") {
+		if len(b.Exec.Runs()) == 0 {
+			a, b, first, second = b, a, second, first
+		}
+		busy := len(second.Document().Sessions) > 0
+		if got := ask(second, "/v1/adopt-state", `{}`); busy && !strings.Contains(got, "cannot adopt") {
 			t.Errorf("adopt-state beside sessions: got %s", got)
 		}
 		a.Until(time.Hour, "its sessions end", func() bool { return len(second.Document().Sessions) == 0 })
