@@ -409,7 +409,7 @@ var promises = []struct{ sentence, tests, gap string }{
 	{"**Your own proxy**", "agents/process/gate.TestUpstream agents/process.TestEgressHidesProxies", ""},
 	{
 		"`setup_egress` ends before the agent starts and before anything is verified",
-		"agents/process/gate.TestSetupOver agents/session.TestNarrow threads/file.TestEgress", "",
+		"agents/process/gate.TestSetupOver agents/session.TestEndSetup threads/file.TestEgress", "",
 	},
 	{
 		"**What was refused is counted**",

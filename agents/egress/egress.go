@@ -57,7 +57,7 @@ func Parse(words []string) (rules Rules, err error) {
 		list, group := Groups[word]
 		if !group {
 			if strings.HasPrefix(word, "@") {
-				return nil, fmt.Errorf("%q is no group, want one of %s", word,
+				return nil, fmt.Errorf("%q is not a group, want one of %s", word,
 					strings.Join(slices.Sorted(maps.Keys(Groups)), " "))
 			}
 			list = []string{word}
@@ -80,11 +80,14 @@ const secure = 443
 func parse(word string) (Rule, error) {
 	const want = `a host such as "example.org", "*.example.org", "db.lan:5432" or "[fd00::7]:443", or a group like "@npm"`
 	host, r := word, Rule{Port: secure}
+	if strings.Contains(word, "/") {
+		return r, fmt.Errorf("%q is an address, want its host alone: %s", word, want)
+	}
 	if _, err := netip.ParseAddr(word); err != nil { // an address of IPv6 has colons, too
 		if _, port, found := strings.Cut(word[strings.LastIndex(word, "]")+1:], ":"); found {
 			n, err := strconv.ParseUint(port, 10, 16)
 			if err != nil || n == 0 {
-				return r, fmt.Errorf("%q has a port that is none, want %s", word, want)
+				return r, fmt.Errorf("%q has an invalid port, want %s", word, want)
 			}
 			host = word[:len(word)-len(port)-1]
 			r.Port, r.Named = int(n), true
@@ -93,7 +96,7 @@ func parse(word string) (Rule, error) {
 	name, below := strings.CutPrefix(host, "*.")
 	var ok bool
 	if r.Host, ok = Canonical(name); !ok || below && isAddress(r.Host) {
-		return r, fmt.Errorf("%q is no host, want %s; write other letters than those of ASCII as xn--", word, want)
+		return r, fmt.Errorf("%q is not a host, want %s; write names outside ASCII as xn--", word, want)
 	}
 	r.Below, r.Named = below, r.Named && !below
 	return r, nil

@@ -56,11 +56,12 @@ func TestRules(t *testing.T) {
 
 func TestWrongRules(t *testing.T) {
 	for word, want := range map[string]string{
-		"@apple": "is no group, want one of @crates @debian", "": "is no host", "*": "is no host", "*.*.org": "is no host",
-		"https://a.org": "has a port that is none", "a.org/x": "is no host", "bücher.example": "xn--",
-		"a..org": "is no host", "a.org:0": "has a port", "a.org:70000": "has a port", "*.10.0.0.1": "is no host",
-		"fe80::1%eth0": "is no host", "[10.0.0.1]": "is no host", strings.Repeat("a", 64) + ".org": "is no host",
-		"a b.org": "is no host", "a.org:": "has a port",
+		"@apple": "is not a group, want one of @crates @debian", "": "is not a host", "*": "is not a host",
+		"*.*.org": "is not a host", "https://a.org": "its host alone", "a.org/x": "its host alone",
+		"bücher.example": "xn--", "a..org": "is not a host", "a.org:0": "has an invalid port",
+		"a.org:70000": "has an invalid port", "*.10.0.0.1": "is not a host", "fe80::1%eth0": "is not a host",
+		"[10.0.0.1]": "is not a host", strings.Repeat("a", 64) + ".org": "is not a host", "a b.org": "is not a host",
+		"a.org:": "has an invalid port",
 	} {
 		if _, err := Parse([]string{word}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", word, err, want)

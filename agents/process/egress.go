@@ -69,8 +69,8 @@ func without(ranges []landlock.Range, ports []int) (rest []landlock.Range) {
 	return slices.DeleteFunc(rest, func(r landlock.Range) bool { return r.Last < r.First })
 }
 
-// reach is what the shim needs for the session's egress; nil if the session may reach all hosts.
-func (r *run) reach() *gate.Order {
+// gateOrder is what the shim needs for the session's egress; nil if the session may reach all hosts.
+func (r *run) gateOrder() *gate.Order {
 	if r.job.Sandbox.Egress == nil {
 		return nil
 	}
@@ -93,8 +93,8 @@ func answer(listener int) {
 	}()
 }
 
-// guard starts the session's proxy, if it has an egress, and lets the program find it.
-func (s *shim) guard(o *startOrder) (err error) {
+// startProxy starts the session's proxy, if it has an egress, and lets the program find it.
+func (s *shim) startProxy(o *startOrder) (err error) {
 	if o.Egress == nil {
 		return nil
 	}

@@ -273,7 +273,8 @@ func (r *run) startProgram(file *os.File, sandbox *sandboxOrder) error {
 	err := writeDocument(file, startOrder{
 		Path: []byte(r.path), Dir: []byte(r.job.Dir), Argv: pack(r.job.Command), Env: pack(r.job.Env),
 		Cred: r.account.credential(), Cgroup: r.cgroup.path,
-		Limited: r.job.Limits != agents.Limits{}, NProc: r.nproc, MaxLog: r.job.MaxLog, Sandbox: sandbox, Egress: r.reach(),
+		Limited: r.job.Limits != agents.Limits{}, NProc: r.nproc, MaxLog: r.job.MaxLog, Sandbox: sandbox,
+		Egress:  r.gateOrder(),
 		Service: r.job.Service != "", Root: r.job.Root, Log: []byte(r.job.LogPath), StopSignal: stopSignal(r.job.StopSignal),
 		Timeout: max(r.job.Timeout, 0), Late: endOrder{r.job.Grace, r.late()},
 	})

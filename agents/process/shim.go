@@ -220,7 +220,7 @@ func (s *shim) begin(o startOrder) (b startedProgram) {
 			return b
 		}
 	}
-	if b.err = s.guard(&o); b.err != nil {
+	if b.err = s.startProxy(&o); b.err != nil {
 		return b
 	}
 	if o.Sandbox == nil {

@@ -11,11 +11,11 @@ import (
 	"codeberg.org/johba/disinto/agents/egress"
 )
 
-// narrow tells the session's proxy, once, that the setup is over: from now on its hosts are those of the agent. It
+// endSetup tells the session's proxy, once, that the setup is over: from now on its hosts are those of the agent. It
 // precedes every CLI and all commands that verify, also in sessions that never set up, such as those that only plan.
 // Without the proxy's answer they must not start.
-func (r *run) narrow(ctx context.Context) error {
-	if r.Egress == "" || len(r.Room.Setup.Argv) == 0 || r.narrowed {
+func (r *run) endSetup(ctx context.Context) error {
+	if r.Egress == "" || len(r.Room.Setup.Argv) == 0 || r.setupOver {
 		return nil
 	}
 	err := errors.New("$HTTPS_PROXY is no address")
@@ -25,7 +25,7 @@ func (r *run) narrow(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cannot end what only the setup may reach: %w", err)
 	}
-	r.narrowed = true
+	r.setupOver = true
 	return nil
 }
 
@@ -49,8 +49,8 @@ func tellOver(ctx context.Context, proxy *url.URL) error {
 	return nil
 }
 
-// reach says in the prompt which hosts the agent may reach, whatever the template is.
-func (r *run) reach() string {
+// hostWords says in the prompt which hosts the agent may reach, whatever the template is.
+func (r *run) hostWords() string {
 	if r.Egress == "" {
 		return ""
 	}

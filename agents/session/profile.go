@@ -118,7 +118,7 @@ func (r *run) promptFor(ctx context.Context, role, kind string, d *promptData) (
 			d.Closing.String() + "\n"
 	}
 	if err == nil {
-		prompt += r.reach()
+		prompt += r.hostWords()
 	}
 	return prompt, err
 }

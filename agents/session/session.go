@@ -120,7 +120,7 @@ type run struct {
 	ahead        int    // the commits that are about to be pushed
 	steps        []agents.Step
 	into         string // the branch into which the work is merged
-	narrowed     bool   // the proxy knows that the setup is over
+	setupOver    bool   // the proxy knows that the setup is over
 	verifying    verifying
 	told         told
 	outage       time.Duration // for which this session has waited for its forge

@@ -95,7 +95,7 @@ func (r *run) hear() {
 
 // runCLI runs the CLI, and lets its conversation go on while there are messages that it has not been given.
 func (r *run) runCLI(ctx context.Context, c *call, prompt string) (*report, agents.Outcome) {
-	if err := r.narrow(ctx); err != nil {
+	if err := r.endSetup(ctx); err != nil {
 		return &report{}, agents.Outcome{Result: agents.Failed, Reason: err.Error()}
 	}
 	for {

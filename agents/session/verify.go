@@ -133,7 +133,7 @@ func (v *verifying) pass() {
 // verifyTwice runs the commands at the present commit, and once more if one fails: what passes then is flaky, and goes
 // back to nobody. Files that stay out of the pull request are elsewhere meanwhile.
 func (r *run) verifyTwice(ctx context.Context) (red *failedStep, err error) {
-	if err := r.narrow(ctx); err != nil {
+	if err := r.endSetup(ctx); err != nil {
 		return nil, err
 	}
 	head, err := r.tree.runGit(ctx, "rev-parse", "HEAD")

@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"strings"
@@ -21,15 +23,10 @@ import (
 // dialTime bounds the connection to one host, with all of its addresses.
 const dialTime = 30 * time.Second
 
-// localError says that a host is this machine, or its neighbour on the link.
-type localError struct{ address string }
-
-func (e *localError) Error() string { return e.address + " is an address of this machine" }
-
 // dial connects to a host, through the operator's proxy if there is one for it. A name is resolved once, and the
 // address that was checked is the one that is dialled: a name whose address changes meanwhile leads nowhere else.
-func (p *Proxy) dial(host string, port int, named bool) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), dialTime)
+func (p *Proxy) dial(ctx context.Context, host string, port int, named bool) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
 	if p.upstream.serves(host) {
 		return p.upstream.dial(ctx, egress.Word(host, port))
@@ -45,7 +42,7 @@ func (p *Proxy) dial(host string, port int, named bool) (net.Conn, error) {
 	for _, a := range list {
 		a = a.Unmap()
 		if !named && isLocal(a, own) {
-			err = cmp.Or(err, error(&localError{a.String()}))
+			err = cmp.Or(err, error(&refusedError{host, port, a.String()}))
 			continue
 		}
 		conn, dialErr := new(net.Dialer).DialContext(ctx, "tcp", netip.AddrPortFrom(a, uint16(port)).String())
@@ -97,8 +94,8 @@ func Local(address string) bool {
 type upstream struct {
 	address string // host:port; empty if wrong says why it is of no use
 	wrong   string
-	login   string   // a field of HTTP, or empty
-	direct  []string // hosts that are not reached through it
+	login   http.Header // of a proxy with a password
+	direct  []string    // hosts that are not reached through it
 }
 
 // upstreamOf finds the proxy in an environment; nil if there is none.
@@ -121,14 +118,14 @@ func upstreamOf(environ []string) *upstream {
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" || u.Hostname() == "" {
-		up.wrong = "the operator's proxy is none of http://, and egress knows no other"
+		up.wrong = "the operator's proxy is not an http:// proxy, the only kind that egress can go through"
 		return up
 	}
 	up.address = net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "80"))
 	if u.User != nil {
 		password, _ := u.User.Password()
 		login := base64.StdEncoding.EncodeToString([]byte(u.User.Username() + ":" + password))
-		up.login = "Proxy-Authorization: Basic " + login + "\r\n"
+		up.login = http.Header{"Proxy-Authorization": {"Basic " + login}}
 	}
 	return up
 }
@@ -164,31 +161,30 @@ func (up *upstream) dial(ctx context.Context, to string) (net.Conn, error) {
 	}
 	until, _ := ctx.Deadline()
 	_ = conn.SetDeadline(until)
-	in := bufio.NewReader(io.LimitReader(conn, maxHead))
-	_, err = io.WriteString(conn, "CONNECT "+to+" HTTP/1.1\r\nHost: "+to+"\r\n"+up.login+"\r\n")
-	status := ""
+	limit := &io.LimitedReader{R: conn, N: maxHead}
+	in := bufio.NewReader(limit)
+	ask := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: to}, Host: to, Header: up.login}
+	err = ask.Write(conn)
+	var answer *http.Response
 	if err == nil {
-		status, err = readLine(in)
+		answer, err = http.ReadResponse(in, ask)
 	}
-	for line := "x"; err == nil && line != ""; {
-		line, err = readLine(in)
-	}
-	if words := strings.Fields(status); err == nil && (len(words) < 2 || words[1] != "200") {
-		err = errors.New("it answers " + strings.Join(words, " "))
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = errors.New("it answers " + answer.Status)
 	}
 	if err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("the operator's proxy: %w", err)
 	}
 	_ = conn.SetDeadline(time.Time{})
-	early, _ := in.Peek(in.Buffered()) // of a server that speaks first
-	return &tunnel{conn, io.MultiReader(strings.NewReader(string(early)), conn)}, nil
+	limit.N = math.MaxInt64
+	return &tunnel{conn, in}, nil
 }
 
-// tunnel is a connection of which the start was read already.
+// tunnel is a connection through the operator's proxy. in has what a server says first.
 type tunnel struct {
 	net.Conn
-	in io.Reader
+	in *bufio.Reader
 }
 
 func (t *tunnel) Read(p []byte) (int, error) { return t.in.Read(p) }

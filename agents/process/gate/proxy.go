@@ -3,14 +3,19 @@ package gate
 import (
 	"bufio"
 	"cmp"
+	"context"
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
+	"net/http"
+	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -36,6 +41,7 @@ type Proxy struct {
 	upstream *upstream
 	log      func(line string)
 	room     chan struct{} // filled by the connections that are served
+	plain    *httputil.ReverseProxy
 
 	mu      sync.Mutex // guards the fields below
 	setup   egress.Rules
@@ -67,8 +73,32 @@ func Listen(o *Order, log func(line string)) (*Proxy, error) {
 	if p.listener, err = net.Listen("tcp4", "127.0.0.1:0"); err != nil {
 		return nil, fmt.Errorf("cannot start the session's proxy: %w", err)
 	}
-	go p.serve()
+	p.plain = &httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.Out.URL.User = nil },
+		Transport:     &http.Transport{DialContext: p.dialAddress, DisableKeepAlives: true, DisableCompression: true},
+		FlushInterval: -1, // models answer in pieces
+		ErrorHandler:  p.fail,
+		ErrorLog:      silent,
+	}
+	server := &http.Server{
+		Handler: p, ReadHeaderTimeout: headTime, MaxHeaderBytes: maxHead, ErrorLog: silent, ConnState: p.count,
+	}
+	server.SetKeepAlivesEnabled(false)
+	go func() { _ = server.Serve(p.listener) }()
 	return p, nil
+}
+
+// silent is the log of the standard library: a session could fill its own log through it.
+var silent = log.New(io.Discard, "", 0)
+
+// count waits for room for a new connection, and gives it back. That of a tunnel is given back by tunnel.
+func (p *Proxy) count(_ net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		p.room <- struct{}{}
+	case http.StateClosed:
+		<-p.room
+	}
 }
 
 // Port is the proxy's TCP port.
@@ -95,137 +125,131 @@ func (p *Proxy) Refused() agents.Refusals {
 	return p.refused.Sorted()
 }
 
-func (p *Proxy) serve() {
-	for {
-		p.room <- struct{}{}
-		conn, err := p.listener.Accept()
-		if err != nil { // no descriptor is free
-			<-p.room
-			time.Sleep(10 * time.Millisecond)
-			continue
-		}
-		go func() {
-			defer func() {
-				_ = recover() // a panic here would end the shim, and the session with it
-				_ = conn.Close()
-				<-p.room
-			}()
-			c := &client{Proxy: p, conn: conn, limit: &io.LimitedReader{R: conn, N: maxHead}}
-			c.in = bufio.NewReader(c.limit)
-			c.serve()
-		}()
-	}
-}
-
-// client is one connection of a program to the proxy. It has one request.
-type client struct {
-	*Proxy
-	conn  net.Conn
-	limit *io.LimitedReader // below in
-	in    *bufio.Reader
-}
-
-func (c *client) serve() {
-	_ = c.conn.SetReadDeadline(time.Now().Add(headTime))
-	r, err := readHead(c.in)
-	if err != nil {
-		c.answer("400 Bad Request", "", "disinto cannot read this request: "+err.Error())
-		return
-	}
-	given, _ := strings.CutPrefix(r.field("Proxy-Authorization"), "Basic ")
-	want := base64.StdEncoding.EncodeToString([]byte(proxyUser + ":" + c.password))
-	if subtle.ConstantTimeCompare([]byte(given), []byte(want)) != 1 {
-		c.answer("407 Proxy Authentication Required", "Proxy-Authenticate: Basic realm=\"disinto\"\r\n",
-			"the session's proxy wants the user and password of $HTTPS_PROXY")
-		return
-	}
-	c.limit.N = 1 << 62
+// ServeHTTP serves one request of a program: CONNECT, or a request of plain HTTP, whose target is a whole URL.
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	given, _ := strings.CutPrefix(r.Header.Get("Proxy-Authorization"), "Basic ")
+	want := base64.StdEncoding.EncodeToString([]byte(proxyUser + ":" + p.password))
 	switch {
-	case r.method == "CONNECT":
-		c.tunnel(r)
-	case r.method == "POST" && r.target == egress.SetupOver:
-		c.mu.Lock()
-		c.setup = nil
-		c.mu.Unlock()
-		c.answer("204 No Content", "", "")
+	case subtle.ConstantTimeCompare([]byte(given), []byte(want)) != 1:
+		w.Header().Set("Proxy-Authenticate", `Basic realm="disinto"`)
+		http.Error(w, "the session's proxy wants the user and password of $HTTPS_PROXY",
+			http.StatusProxyAuthRequired)
+	case r.Method == http.MethodConnect:
+		p.tunnel(w, r)
+	case r.Method == http.MethodPost && r.RequestURI == egress.SetupOver:
+		p.mu.Lock()
+		p.setup = nil
+		p.mu.Unlock()
+		w.WriteHeader(http.StatusNoContent)
+	case r.URL.Scheme != "http" || r.URL.Host == "":
+		http.Error(w, "disinto's proxy serves CONNECT, and requests for http://", http.StatusBadRequest)
 	default:
-		c.forward(r)
+		p.forward(w, r)
 	}
 }
 
-// answer is the proxy's own.
-func (c *client) answer(status, fields, words string) {
-	if words != "" {
-		words += "\n"
-		fields += "Content-Type: text/plain; charset=utf-8\r\nContent-Length: " + strconv.Itoa(len(words)) + "\r\n"
-	}
-	_, _ = io.WriteString(c.conn, "HTTP/1.1 "+status+"\r\n"+fields+"Connection: close\r\n\r\n"+words)
+// allows reports whether a session may reach a port of a host now; named is as in egress.Rule.
+func (p *Proxy) allows(host string, port int) (named, ok bool) {
+	p.mu.Lock()
+	setup := p.setup
+	p.mu.Unlock()
+	return slices.Concat(p.rules, setup).Allows(host, port)
 }
 
-// connect returns a connection to a host that the rules allow; nil after an answer that says why there is none.
-func (c *client) connect(host string, port int) net.Conn {
-	c.mu.Lock()
-	setup := c.setup
-	c.mu.Unlock()
-	named, ok := append(c.rules[:len(c.rules):len(c.rules)], setup...).Allows(host, port)
+// connect connects to a host, if the rules allow it.
+func (p *Proxy) connect(ctx context.Context, host string, port int) (net.Conn, error) {
+	named, ok := p.allows(host, port)
 	if !ok {
-		c.refuse(host, port, "")
-		return nil
+		return nil, &refusedError{host: host, port: port}
 	}
-	conn, err := c.dial(host, port, named)
-	switch refused, is := errors.AsType[*localError](err); {
-	case is:
-		c.refuse(host, port, refused.address)
-	case err != nil:
-		c.answer("502 Bad Gateway", "", fmt.Sprintf("disinto cannot reach %s: %v", egress.Word(host, port), err))
-	}
-	return conn
+	return p.dial(ctx, host, port, named)
 }
 
-// refuse answers that a host is not allowed. at is its address on this machine, if that is why.
-func (c *client) refuse(host string, port int, at string) {
-	r := agents.Refusal{Host: egress.Word(host, port), Rule: egress.Word(host, port)}
-	words := "disinto does not allow this session to reach " + r.Host
-	switch {
-	case at != "":
-		words += ", which is " + at + ", an address of this machine"
-	case port == 443:
-		r.Rule = host
+// dialAddress is connect for the transport of plain HTTP.
+func (p *Proxy) dialAddress(ctx context.Context, _, address string) (net.Conn, error) {
+	host, port, ok := hostPort(address, 0)
+	if !ok {
+		return nil, fmt.Errorf("%q is not host:port", address)
 	}
-	c.note(r, words)
-	c.answer("403 Forbidden", "", words+fmt.Sprintf("; the operator can allow it: egress = [%q]", r.Rule))
+	return p.connect(ctx, host, port)
+}
+
+// refusedError says that a session may not reach a host. at is the host's address on this machine, if that is why.
+type refusedError struct {
+	host string
+	port int
+	at   string
+}
+
+func (e *refusedError) Error() string {
+	words := "disinto does not allow this session to reach " + egress.Word(e.host, e.port)
+	if e.at != "" {
+		words += ", which is " + e.at + ", an address of this machine"
+	}
+	return words
+}
+
+// rule is the word that would allow the host.
+func (e *refusedError) rule() string {
+	if e.at == "" && e.port == 443 {
+		return e.host
+	}
+	return egress.Word(e.host, e.port)
+}
+
+// fail answers a request that led to no server.
+func (p *Proxy) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if e, is := errors.AsType[*refusedError](err); is {
+		p.note(agents.Refusal{Host: egress.Word(e.host, e.port), Rule: e.rule()}, e.Error())
+		http.Error(w, fmt.Sprintf("%v; the operator can allow it: egress = [%q]", e, e.rule()), http.StatusForbidden)
+		return
+	}
+	http.Error(w, fmt.Sprintf("disinto cannot reach %s: %v", r.URL.Host, err), http.StatusBadGateway)
 }
 
 // note counts a refusal, and logs its first.
-func (c *client) note(r agents.Refusal, words string) {
-	c.mu.Lock()
-	first := c.refused.Add(r)
-	c.mu.Unlock()
+func (p *Proxy) note(r agents.Refusal, words string) {
+	p.mu.Lock()
+	first := p.refused.Add(r)
+	p.mu.Unlock()
 	if first {
-		c.log("egress: " + words)
+		p.log("egress: " + words)
 	}
 }
 
 // tunnel serves CONNECT. What begins at port 443 has to be TLS with the name that was asked for: otherwise an allowed
 // name would lead to any server on the same address.
-func (c *client) tunnel(r *head) {
-	host, port, ok := hostPort(r.target, 0)
+func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request) {
+	host, port, ok := hostPort(r.RequestURI, 0)
 	if !ok {
-		c.answer("400 Bad Request", "", "disinto cannot read this request: CONNECT wants host:port")
+		http.Error(w, "CONNECT wants host:port", http.StatusBadRequest)
 		return
 	}
-	out := c.connect(host, port)
-	if out == nil {
+	out, err := p.connect(r.Context(), host, port)
+	if err != nil {
+		p.fail(w, r, err)
 		return
 	}
 	defer out.Close()
-	if _, err := io.WriteString(c.conn, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+	conn, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
 		return
 	}
-	if port == 443 && !c.greets(host, out) {
+	defer func() { conn.Close(); <-p.room }()
+	c := &client{p, conn, buffered.Reader}
+	if _, err := io.WriteString(conn, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return
 	}
-	c.relay(out)
+	if port != 443 || c.greets(host, out) {
+		c.relay(out)
+	}
+}
+
+// client is the program's end of a tunnel.
+type client struct {
+	*Proxy
+	conn net.Conn
+	in   *bufio.Reader
 }
 
 // greets passes on the start of a TLS connection, and reports whether it names the host. An address need not be named.
@@ -252,7 +276,7 @@ func (c *client) greets(host string, out net.Conn) bool {
 		return err == nil
 	}
 	c.note(agents.Refusal{Host: egress.Word(cmp.Or(name, "no-name"), 443)}, fmt.Sprintf(
-		"a session asks for %s, and then %s for the server %q", word, "TLS", name))
+		"a session asks for %s, and then begins TLS with the server %q", word, name))
 	return false
 }
 
@@ -277,27 +301,15 @@ func pass(to net.Conn, from io.Reader, source net.Conn) {
 	_, _ = to.Close(), source.Close()
 }
 
-// forward serves a request of plain HTTP, whose target is a whole URL. It is the only one of its connection.
-func (c *client) forward(r *head) {
-	u, err := url.Parse(r.target)
-	if err != nil || u.Scheme != "http" || u.Host == "" {
-		c.answer("400 Bad Request", "", "disinto's proxy knows CONNECT, and requests for http://")
-		return
-	}
-	host, port, ok := hostPort(u.Host, 80)
+// forward serves a request of plain HTTP. The next one of a program may be for another host, so no connection is kept.
+func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) {
+	host, port, ok := hostPort(r.URL.Host, 80)
 	if !ok {
-		c.answer("400 Bad Request", "", "disinto cannot read this request: it names no host")
+		http.Error(w, "the request names no host", http.StatusBadRequest)
 		return
 	}
-	out := c.connect(host, port)
-	if out == nil {
-		return
-	}
-	defer out.Close()
-	u.User = nil
-	if _, err := io.WriteString(out, r.directed(u)); err == nil {
-		c.relay(out)
-	}
+	r.URL.Host = egress.Word(host, port)
+	p.plain.ServeHTTP(w, r)
 }
 
 // hostPort splits an authority; port 0 means that there has to be one.

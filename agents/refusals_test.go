@@ -2,6 +2,7 @@ package agents
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -23,9 +24,15 @@ func TestRefusals(t *testing.T) {
 	if rs.Words() != want || rs.Line() != `egress = ["b", "a"]` || Refusals(nil).Words()+Refusals(nil).Line() != "" {
 		t.Errorf("%s\n%s", rs.Words(), rs.Line())
 	}
-	side := Refusals{{Host: "chatgpt.com:443", Rule: "chatgpt.com", Times: 2}}
-	if both := append(side, rs...); side.Telling() != nil || len(both.Telling()) != len(both) {
+	side := Refusals{
+		{Host: "chatgpt.com:443", Rule: "chatgpt.com", Times: 2},
+		{Host: "gb4w8c3ygj-default-sea.rum.aliyuncs.com:443", Times: 1}, // of qwen, on a real day
+	}
+	if both := slices.Concat(side, rs); len(side.Telling()) > 0 || !slices.Equal(both.Telling(), rs) {
 		t.Errorf("%+v, %+v", side.Telling(), both.Telling())
+	}
+	if other := (Refusals{{Host: "xchatgpt.com:443"}}); len(other.Telling()) != 1 {
+		t.Error("another host counts as a side call")
 	}
 	bad := Refusals{{Host: "a\nb\x1b[31m", Times: -1}}.Bounded()
 	if strings.ContainsAny(bad[0].Host, "\n\x1b") || bad[0].Times != 1 {

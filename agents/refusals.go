@@ -58,20 +58,22 @@ func (rs Refusals) Sorted() Refusals {
 }
 
 // sideCalls are the hosts that CLIs ask for beside their work, also with a local model: codex the first three, then
-// opencode, qwen and claude. All of them go on without.
+// opencode, qwen, whose host begins with an account's number, and claude. All of them go on without.
 var sideCalls = []string{
 	"api.github.com:443", "chatgpt.com:443", "ab.chatgpt.com:443",
-	"models.opencode.ai:443", "rum.aliyuncs.com:443", "api.anthropic.com:443",
+	"models.opencode.ai:443", ".rum.aliyuncs.com:443", "api.anthropic.com:443",
 }
 
-// Telling returns the refusals that may explain a failure: all, unless they are nothing but the side calls of a CLI.
+// Telling returns the refusals that may explain a failure, which are all but the side calls of CLIs.
 func (rs Refusals) Telling() Refusals {
-	for _, r := range rs {
-		if !slices.Contains(sideCalls, r.Host) {
-			return rs
-		}
-	}
-	return nil
+	return slices.DeleteFunc(slices.Clone(rs), func(r Refusal) bool {
+		return slices.ContainsFunc(sideCalls, func(host string) bool { return isOrBelow(r.Host, host) })
+	})
+}
+
+// isOrBelow reports whether a host is the one of a list, or below one that begins with a dot.
+func isOrBelow(host, listed string) bool {
+	return host == listed || strings.HasPrefix(listed, ".") && strings.HasSuffix(host, listed)
 }
 
 // Bounded returns refusals with texts of one line and plausible numbers. Another machine reports them.
