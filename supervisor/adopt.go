@@ -9,9 +9,9 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// adoptState gives this supervisor a new identity, and resumes everything. The claims of its old identity count as
+// adoptState gives this supervisor a new identity, and ends the pause that a twin caused. The claims of its old identity count as
 // another supervisor's from then on. So no session or service may run: it would be found by its old identity only.
-func (s *Supervisor) adoptState(ctx context.Context, _ control.AdoptRequest, report *control.Report) error {
+func (s *Supervisor) adoptState(_ context.Context, _ control.AdoptRequest, report *control.Report) error {
 	s.state.close(true)
 	defer s.state.close(false)
 	d := s.Document()
@@ -35,12 +35,12 @@ func (s *Supervisor) adoptState(ctx context.Context, _ control.AdoptRequest, rep
 		s.journalled(err)
 	}
 	s.log.Warn("this supervisor has adopted " + s.StateDir + ": it has a new identity, " + id)
-	if err := s.pausing.resume(ctx, control.PauseRequest{}, new(control.Report)); err != nil {
-		return err
+	report.Add("adopted: its new identity is %s", id)
+	if s.state.pausedForTwin() {
+		err = s.pausing.setPauses(report, &control.PauseRequest{}, []threads.Pause{{}}, true)
 	}
 	report.Subject = s.StateDir
-	report.Add("adopted: its new identity is %s", id)
-	return nil
+	return err
 }
 
 // become changes the identity, and drops what it claimed under the old one.

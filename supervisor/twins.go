@@ -6,8 +6,12 @@ import (
 
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
+
+// twinWhy is the reason of the pause that a twin causes.
+const twinWhy = "a second supervisor works with a copy of the state directory"
 
 // meetTwin pauses everything when the forge shows another supervisor with our identity. Two of them would start the
 // same items, and each would take the other's claims for its own.
@@ -15,9 +19,7 @@ func (c *core) meetTwin(twin forge.Peer) {
 	if !c.state.setTwin(twin) {
 		return
 	}
-	c.state.record(ledger.Record{At: time.Now(), Pause: &ledger.Pause{
-		By: "disinto", Why: "a second supervisor works with a copy of the state directory",
-	}})
+	c.state.record(ledger.Record{At: time.Now(), Pause: &ledger.Pause{By: "disinto", Why: twinWhy}})
 	c.kicks.all(time.Time{})
 	c.touchStatus()
 }
@@ -37,6 +39,13 @@ func (st *state) hasTwin() bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	return !st.twin.At.IsZero()
+}
+
+// pausedForTwin reports whether everything is paused because of a twin, perhaps one that an earlier start has met.
+func (st *state) pausedForTwin() bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.ledger.Paused[threads.Pause{}].PausedWhy == twinWhy
 }
 
 // peerAlarms are about other supervisors: one with our identity, and one with our agents' accounts.

@@ -35,15 +35,14 @@ type doneDocument struct {
 	Error  string          `json:"error,omitempty"` // why it was refused
 }
 
-// run carries out the command: at once on a single reference, else after a question. choose chooses more items; nil
-// chooses none.
-func (m *many) run(ctx context.Context, refs []string, choose func(*control.Document) []control.QueueDocument) error {
+// run carries out the command: at once on a single reference, else after a question. choice chooses more items.
+func (m *many) run(ctx context.Context, refs []string, choice control.RetryChoice) error {
 	for _, ref := range refs {
 		if err := checkRef(ref); err != nil {
 			return err
 		}
 	}
-	if len(refs) == 1 && choose == nil {
+	if len(refs) == 1 && choice.Empty() {
 		return m.q.postAndPrint(ctx, m.c, m.path, control.ItemRequest{Ref: refs[0]})
 	}
 	client, err := m.q.client(m.c)
@@ -58,11 +57,12 @@ func (m *many) run(ctx context.Context, refs []string, choose func(*control.Docu
 	for _, ref := range refs {
 		lines = append(lines, "- "+ref+nowOf(&d, ref))
 	}
-	if choose != nil {
-		for _, item := range choose(&d) {
-			ref := forge.Ref{Repo: item.Repo, Number: item.Number}.String()
-			refs, lines = append(refs, ref), append(lines, "- "+ref+nowOf(&d, ref))
-		}
+	if err := choice.Check(&d); err != nil {
+		return err
+	}
+	for _, item := range choice.From(&d) {
+		ref := forge.Ref{Repo: item.Repo, Number: item.Number}.String()
+		refs, lines = append(refs, ref), append(lines, "- "+ref+nowOf(&d, ref))
 	}
 	if len(refs) == 0 {
 		fmt.Fprintln(m.c.stderr, "nothing to "+m.verb)
@@ -163,7 +163,9 @@ does not keep the others.
 
 Exits 3 if the session ended but the forge does not answer: the label is written
 when it does.`,
-		RunE: func(cmd *cobra.Command, args []string) error { return m.run(cmd.Context(), args, nil) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return m.run(cmd.Context(), args, control.RetryChoice{})
+		},
 	}
 	yesFlag(cmd.Flags(), &m.yes)
 	m.q.flags(cmd.Flags(), "the report")
@@ -195,11 +197,11 @@ does not keep the others.`,
 			case len(args) > 0 && !choice.Empty():
 				return usagef("use references or flags, not both")
 			case len(args) > 0:
-				return m.run(cmd.Context(), args, nil)
+				return m.run(cmd.Context(), args, control.RetryChoice{})
 			case choice.Empty():
 				return usagef("missing REF, or --blocked, --agent, --repo or --all")
 			}
-			return m.run(cmd.Context(), nil, choice.From)
+			return m.run(cmd.Context(), nil, choice)
 		},
 	}
 	flags := cmd.Flags()

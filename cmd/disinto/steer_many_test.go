@@ -14,7 +14,8 @@ func TestSteerMany(t *testing.T) {
 	var posts []string
 	state := serveSocket(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
-			fmt.Fprint(w, `{"repos":[{"name":"o/r"}],"sessions":[{"repo":"o/r","number":1,"title":"one","agent":"dev-a"}],`+
+			fmt.Fprint(w, `{"repos":[{"name":"o/r"}],"agents":[{"name":"dev-a"},{"name":"dev-b"}],`+
+				`"sessions":[{"repo":"o/r","number":1,"title":"one","agent":"dev-a"}],`+
 				`"queue":[{"repo":"o/r","number":2,"title":"two","code":"gave-up","why":"gave up","failed_by":"dev-b"}]}`)
 			return
 		}
@@ -40,7 +41,9 @@ func TestSteerMany(t *testing.T) {
 		},
 		{"retry --agent dev-b", exitUsage, "", "would retry 1 item:\n- o/r#2: two: gave up\n", ""},
 		{"retry --agent dev-b -y", exitDone, "o/r#1: done\n1 done, 0 refused\n", "", `/v1/retry{"ref":"o/r#2"}`},
-		{"retry --repo o/s -y", exitDone, "", "nothing to retry\n", ""},
+		{"retry --agent dev-a -y", exitDone, "", "nothing to retry\n", ""},
+		{"retry --agent dev-bb -y", exitFailed, "", "no agent is called dev-bb, did you mean dev-b?", ""},
+		{"retry --repo o/x -y", exitFailed, "", "no repository is called o/x", ""},
 		{"retry", exitUsage, "", "missing REF", ""},
 		{"retry 1 --all", exitUsage, "", "not both", ""},
 	} {

@@ -46,8 +46,8 @@ func adoptCommand(c *cli) *cobra.Command {
 		Short: "go on in a copied state directory, with a new identity",
 		Long: `
 Two supervisors that work with copies of one state directory stop when they
-find each other. This command gives one of them a new identity and ends all
-pauses there; what the other one claims then counts as another factory's.
+find each other. This command gives one of them a new identity and ends that
+pause; what the other one claims then counts as another factory's.
 Budgets, attempts, history and receipts stay. No session or service may run
 meanwhile.`,
 	}, "/v1/adopt-state", func([]string) (any, error) { return control.AdoptRequest{}, nil })

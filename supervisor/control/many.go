@@ -1,6 +1,7 @@
 package control
 
 import (
+	"slices"
 	"strings"
 
 	"codeberg.org/johba/disinto/forge"
@@ -16,6 +17,24 @@ type RetryChoice struct {
 
 // Empty reports whether nothing chooses.
 func (c RetryChoice) Empty() bool { return c == RetryChoice{} }
+
+// Check refuses an agent or a repository that the factory of a status does not have.
+func (c RetryChoice) Check(d *Document) error {
+	var agents, repos []string
+	for i := range d.Agents {
+		agents = append(agents, d.Agents[i].Name)
+	}
+	for i := range d.Repos {
+		repos = append(repos, d.Repos[i].Name)
+	}
+	switch isRepo := func(name string) bool { return strings.EqualFold(name, c.Repo) }; {
+	case c.Agent != "" && !slices.Contains(agents, c.Agent):
+		return NotFound("no agent is called %s%s", c.Agent, threads.Suggest(c.Agent, agents))
+	case c.Repo != "" && !slices.ContainsFunc(repos, isRepo):
+		return NotFound("no repository is called %s%s", c.Repo, threads.Suggest(c.Repo, repos))
+	}
+	return nil
+}
 
 // From returns the chosen items of a status, in its order.
 func (c RetryChoice) From(d *Document) (list []QueueDocument) {

@@ -149,6 +149,31 @@ func TestTwinAdoptsBesideTheOther(t *testing.T) {
 	})
 }
 
+// Without a twin, and beside one, only the pause that the twin caused ends.
+func TestAdoptKeepsPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		l := w.Start()
+		ask(l, "/v1/pause", `{}`)
+		ask(l, "/v1/pause", `{"name":"dev-qwen"}`)
+		was := l.Instance()
+		if got := ask(l, "/v1/adopt-state", `{}`); !strings.Contains(got, `"did":["adopted`) || l.Instance() == was {
+			t.Errorf("adopt-state: got %s", got)
+		}
+		paused := 0
+		for _, a := range l.Document().Agents {
+			if a.Name == "dev-qwen" && a.Paused {
+				paused++
+			}
+		}
+		if d := l.Document(); !d.Paused || paused != 1 {
+			t.Errorf("after adopt-state: got paused %t, and %d paused agents", d.Paused, paused)
+		}
+		l.Stop()
+		w.Check()
+	})
+}
+
 // Two factories of their own with the same accounts on one forge: both work, and each tells once that budgets count per
 // host.
 func TestSharedAccounts(t *testing.T) {

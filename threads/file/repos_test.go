@@ -146,7 +146,7 @@ setup_egress = ["@pypi"]
 	}
 	for change, want := range map[string]string{
 		"egress = [\"@go\"]|egress = []":                             "",
-		"egress = [\"@go\"]|egress = [\"https://go.dev\"]":           `:5: factory.egress: has "https://go.dev" has a port`,
+		"egress = [\"@go\"]|egress = [\"https://go.dev\"]":           `:5: factory.egress: "https://go.dev" is an address, want its host alone`,
 		"egress = [\"@npm\"]|sandbox = \"off\"":                      `:12: roles.dev.sandbox: is "off", and egress needs the sandbox`,
 		"egress = [\"@npm\"]|sandbox = \"off\"\negress = [\"@npm\"]": `:13: roles.dev.egress: is set, and sandbox is "off": remove one of them`,
 	} {

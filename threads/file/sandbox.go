@@ -45,7 +45,7 @@ func (t *table) egress(key string, base []string) []string {
 	list := t.set(key)
 	for _, word := range list {
 		if _, err := egress.Parse([]string{word}); err != nil {
-			t.wrong(key, "has %v", err)
+			t.wrong(key, "%v", err)
 		}
 	}
 	if !t.has(key) && base == nil {

@@ -41,6 +41,8 @@ func (t *Tell) Words() string {
 		return fmt.Sprintf("in the inbox of %s, %s", t.Agent, at)
 	case !t.Heard.IsZero():
 		return fmt.Sprintf("heard by %s, %s", t.Agent, at)
+	case t.Run != "" && t.Inbox:
+		return fmt.Sprintf("told %s, whose program reads its inbox", t.Agent)
 	case t.Run != "":
 		return fmt.Sprintf("told %s, which hears it after its next finished tool call", t.Agent)
 	}
