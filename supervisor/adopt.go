@@ -9,8 +9,9 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// adoptState gives this supervisor a new identity, and ends the pause that a twin caused. The claims of its old identity count as
-// another supervisor's from then on. So no session or service may run: it would be found by its old identity only.
+// adoptState gives this supervisor a new identity, and ends the pause that a twin caused. The claims of its old
+// identity count as another supervisor's from then on. So no session or service may run: it would be found by its old
+// identity only.
 func (s *Supervisor) adoptState(_ context.Context, _ control.AdoptRequest, report *control.Report) error {
 	s.state.close(true)
 	defer s.state.close(false)

@@ -15,7 +15,8 @@ func TestTell(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
 	job := asStranger(t, `
-		in=$INBOX; ln -s "$TARGET" $in; ln -s "$TARGET" $in.new; echo '{"usage":{},"doing":{"phase":"setup"}}' >$DISINTO_RESULT
+		in=$INBOX; ln -s "$TARGET" $in; ln -s "$TARGET" $in.new
+		echo '{"usage":{},"doing":{"phase":"setup"}}' >$DISINTO_RESULT
 		until grep -qs second $in; do sleep 0.1; done
 		[ -O $in ] && cat $in; echo '{"outcome":"done","doing":{"heard":2}}' >$DISINTO_RESULT`)
 	target := t.TempDir() + "/target"
