@@ -23,7 +23,8 @@ type work struct {
 	Tried                            []agents.Tried
 	Repo                             string  // owner/name
 	Number                           int64   // 0 for scheduled work
-	Plan, Split                      bool    // the issue must be planned, not implemented; Split: as issues
+	Plan                             bool    // the session plans how to do the issue, and does not do it
+	Split                            bool    // the session plans which issues this one becomes
 	Conflict                         bool    // the forge reports that the pull request does not merge
 	Attempt                          int     // from 1; 0 if unknown
 	About                            []int64 // ids of comments: our question or plan, and people's answers
