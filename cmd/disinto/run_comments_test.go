@@ -134,7 +134,7 @@ func commandsInComments(t *testing.T, f *testForge) {
 	begun()
 	answered(between, "assigned to dev-qwen\n")
 	help := f.say(f.HumanToken, 8, "/disinto please")
-	answered(help, "use /disinto retry, cancel, release, why, start, assign AGENT, or pause [THREAD|AGENT|REPO]")
+	answered(help, "start, assign AGENT, pause [THREAD|AGENT|REPO], or tell TEXT")
 	cancel := f.say(f.HumanToken, 8, "/disinto cancel")
 	answered(cancel, "labelled cancelled")
 	answered(why, "waits: ")

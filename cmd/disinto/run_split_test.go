@@ -100,8 +100,8 @@ func TestSplitKilled(t *testing.T) {
 	if want := []string{"First @ all fixes # 1", "$(reboot)", "Third"}; !slices.Equal(titles, want) {
 		t.Errorf("got the issues %q, want %q", titles, want)
 	}
-	if lives < 10 {
-		t.Errorf("got %d lives, want one for each of at least 10 writes", lives)
+	if lives < 9 { // a tenth, if the last kill is seen before the last write
+		t.Errorf("got %d lives, want one for each of at least 9 writes", lives)
 	}
 	r = run()
 	for i := range parts {
