@@ -59,7 +59,7 @@ var layers = map[string][]string{
 	"agents/upstream":          {"agents", "forge", "agents/plainfile"},
 	"threads":                  {"agents", "agents/egress", "forge"},
 	"threads/file":             {"threads", "agents", "agents/egress", "forge", "agents/tomltext"},
-	"threads/audit":            {"agents"},
+	"threads/audit":            {"agents", "forge"},
 	"threads/ledger":           {"threads", "threads/audit", "threads/services", "agents", "forge"},
 	"threads/services":         {"threads"},
 	"threads/sim":              {"threads", "threads/ledger", "agents", "forge"},

@@ -212,7 +212,7 @@ var commandGroups = map[string][]string{
 	"look":   {"cli", "config"},
 	"steer":  {"cli", "look"},
 	"setup":  {"cli", "config", "run"},
-	"tools":  {"cli", "config", "look", "steer"},
+	"tools":  {"cli", "config", "run", "look", "steer"},
 }
 
 // groupOf returns the group of a file of cmd/disinto.

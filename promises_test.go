@@ -428,6 +428,10 @@ var promises = []struct{ sentence, tests, gap string }{
 		"agents/nomad.TestExercise agents.TestSeenElsewhere", "",
 	},
 	{"changed, exchanged and removed receipts are detected.", "threads/audit.TestVerify TestVerifyTorn", ""},
+	{
+		"it names each session that",
+		"threads/audit.TestComparePulls forge/forgejo.TestReceiptComments cmd/disinto.TestAuditVerifyForge", "",
+	},
 	{"`audit verify` believes the journal", "supervisor/receipts.TestPruneHides threads/audit.TestVerifyPruned", ""},
 }
 

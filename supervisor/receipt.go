@@ -23,12 +23,8 @@ import (
 // hashes in one comment. It is written before the claim is released, while decisions exclude the item, or later, when
 // the forge answers again.
 
-const (
-	// owedRest is the time between two tries to show receipts.
-	owedRest = time.Minute
-	// mostShown bounds the sessions in the comment, which shows the newest ones.
-	mostShown = 50
-)
+// owedRest is the time between two tries to show receipts.
+const owedRest = time.Minute
 
 // pullOf returns the pull request that a session worked on or opened; zero for none.
 func (x *session) pullOf(look *forge.ItemFacts) (pull forge.Ref) {
@@ -269,9 +265,10 @@ func (rs *receipting) pruneReceipts(config *threads.Config) {
 // configuration. Its key contains the instance, because the hosts of a fleet may share an account.
 func receiptsComment(instance string, list []ledger.Past) comment {
 	var b strings.Builder
-	b.WriteString("Sessions on this, each with the SHA-256 of its receipt. `disinto audit verify` checks receipts on " +
-		"the supervisor's host.\n\n| session | agent | work | outcome | SHA-256 of the receipt |\n|---|---|---|---|---|\n")
-	if over := len(list) - mostShown; over > 0 {
+	b.WriteString("Sessions on this, each with the SHA-256 of its receipt. `disinto audit verify --forge` compares " +
+		"them with the receipts on the supervisor's host.\n\n| session | agent | work | outcome | SHA-256 of the " +
+		"receipt |\n|---|---|---|---|---|\n")
+	if over := len(list) - audit.MostShown; over > 0 {
 		fmt.Fprintf(&b, "| %d older ones | | | | |\n", over)
 		list = list[over:]
 	}

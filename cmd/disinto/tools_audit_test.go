@@ -4,17 +4,67 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/cmd/disinto/demo"
+	"codeberg.org/johba/disinto/forge/rest"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/receipts"
 	"codeberg.org/johba/disinto/threads/audit"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
+
+// The real program compares its receipts with the comments on the forge, and names a session whose row an agent edited.
+func TestAuditVerifyForge(t *testing.T) {
+	t.Parallel()
+	f := newTestForge(t)
+	state := t.TempDir()
+	path := f.file(state, f.justOne()...)
+	r := startDisinto(t, f.environ(nil), "run", "--yes", "--config", path)
+	status(t, state, "a merge", func(d *control.Document) bool { return d.Today.Merged == 1 && len(d.Sessions) == 0 })
+	verify := func() *running {
+		v := startDisinto(t, f.environ(nil), "audit", "verify", "--forge", "--config", path)
+		v.wait()
+		return v
+	}
+	eventually(t, "all sessions are shown", func() bool {
+		v := verify()
+		return v.code == exitDone && strings.Contains(v.read(v.stdout), "4 rows on 1 pull request with the hash of their")
+	})
+	r.signal(syscall.SIGTERM)
+	r.wait()
+	var comments []struct {
+		ID   int64
+		Body string
+	}
+	f.get("/issues/comments?limit=50", &comments)
+	row := regexp.MustCompile("\\| ([a-z0-9-]+) \\| (dev-[a-z]+) \\|.*`[0-9a-f]{64}` \\|")
+	edited := ""
+	for _, c := range comments {
+		if m := row.FindStringSubmatch(c.Body); m != nil && edited == "" {
+			edited = m[1]
+			by := rest.API{URL: f.URL, Token: f.Tokens[agents.TokenVar(m[2])]}
+			body := map[string]string{"body": strings.Replace(c.Body, "`", "`0", 3)}
+			path := fmt.Sprintf("/repos/%s/issues/comments/%d", demo.Repo, c.ID)
+			if err := by.Call(t.Context(), "PATCH", path, body, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	v := verify()
+	if want := edited + ": the comment has another hash"; edited == "" || v.code != exitFailed ||
+		!strings.Contains(v.read(v.stderr), want) {
+		t.Errorf("got exit code %d, %s%s, want %s", v.code, v.read(v.stdout), v.read(v.stderr), want)
+	}
+}
 
 // TestAuditVerify verifies the receipts of three sessions: untouched, and after each kind of tampering.
 func TestAuditVerify(t *testing.T) {

@@ -47,6 +47,30 @@ func (w *world) said(f forge.Facts) string {
 	return strings.Join(all, ", ")
 }
 
+// The comments with receipts are read also when another account has edited them, and those of other accounts are not.
+func TestReceiptComments(t *testing.T) {
+	onEach(t, func(w *world) {
+		n, other := w.file("one", ""), w.file("two", "")
+		c := w.client()
+		w.must(c.SetComment(w.Context(), w.ref(n), forge.ReceiptsKey+"abc", "a row"))
+		w.must(c.SetComment(w.Context(), w.ref(other), forge.ReceiptsKey+"abc", "another row"))
+		w.must(c.Comment(w.Context(), w.ref(n), "gave-up-1", "no row"))
+		w.say(w.owner, n, "a person's row\n\n<!-- disinto:"+forge.ReceiptsKey+"abc -->")
+		all, _, err := c.comments(w.ref(n), time.Time{}).all(w.Context())
+		w.must(err)
+		w.editComment(w.owner, all[0].ID, strings.Replace(all[0].Body, "a row", "no row of ours", 1))
+		got, err := c.ReceiptComments(w.Context(), time.Time{})
+		w.must(err)
+		mark := "\n\n<!-- disinto:" + forge.ReceiptsKey + "abc -->\n"
+		if len(got) != 2 || got[w.ref(n)] != "no row of ours"+mark || got[w.ref(other)] != "another row"+mark {
+			w.Errorf("got %q", got)
+		}
+		if got, err := c.ReceiptComments(w.Context(), time.Now().Add(time.Hour)); err != nil || len(got) > 0 {
+			w.Errorf("of the future got %q, %v", got, err)
+		}
+	})
+}
+
 // An edited comment is not a command, because an agent can edit people's comments. A command that is edited or deleted
 // after the scan cannot be taken.
 func TestEditedCommentsAreText(t *testing.T) {

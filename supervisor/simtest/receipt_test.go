@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -97,9 +98,21 @@ func TestReceipts(t *testing.T) {
 				if !refused && calls != len(list) {
 					t.Errorf("got %d writes of comments for %d sessions, want one each", calls, len(list))
 				}
-				all := ""
-				for _, body := range kept {
-					all += body
+				all, shown := "", make(map[forge.Ref]string)
+				for of, body := range kept {
+					number, key, _ := strings.Cut(strings.TrimPrefix(of, "#"), " ")
+					n, _ := strconv.ParseInt(number, 10, 64)
+					if all += body; strings.HasPrefix(key, forge.ReceiptsKey) {
+						shown[forge.Ref{Repo: Repo, Number: n}] = body
+					}
+				}
+				j := known(t, w)
+				p := j.ComparePulls("", shown, func(string) bool { return true })
+				if len(p.Faults) > 0 || p.Comments != 2 || p.Matching != len(list) || len(j.Owed) > 0 {
+					t.Errorf("compared with the journal got %+v, want a row for each of %d sessions", p, len(list))
+				}
+				if p := j.ComparePulls("", nil, func(string) bool { return true }); len(p.Faults) != len(list) {
+					t.Errorf("without comments got %v, want all sessions missing", p.Faults)
 				}
 				for _, r := range list {
 					text, err := r.Text()

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"codeberg.org/johba/disinto/forge"
 )
 
 // Journal holds a journal's facts about receipts.
@@ -15,6 +17,11 @@ type Journal struct {
 	// Ended has the ends of the sessions in Hashes, Without counts those that ended without a receipt.
 	Ended   map[string]time.Time
 	Without int
+	// Sessions has the sessions in Hashes, in the order of their ends, and Owed the pull requests whose comments are not
+	// written yet. Forgot reports that there may have been earlier sessions.
+	Sessions []Session
+	Owed     map[forge.Ref]bool
+	Forgot   bool
 }
 
 // Report is the result of a check of receipts.
@@ -31,6 +38,7 @@ type Report struct {
 	Without    int       `json:"without"`        // sessions in the journal that have no receipt
 	Torn       string    `json:"torn,omitempty"` // the last file, which a crash left unfinished
 	Break      *Break    `json:"break,omitempty"`
+	Pulls      *Pulls    `json:"pulls,omitempty"` // nil if they were not compared
 }
 
 // Break is the first receipt, or other file, that does not hold.

@@ -95,6 +95,7 @@ type Past struct {
 	Heard    int                `json:"heard,omitempty"`    // messages of people that it heard while it ran
 	Refused  agents.Refusals    `json:"refused,omitempty"`  // the hosts that its egress did not allow
 	Receipt  string             `json:"receipt,omitempty"`  // the SHA-256 of its receipt; empty without one
+	Pull     Ref                `json:"pull,omitzero"`      // the pull request whose comment shows it since its end
 }
 
 func (r *Past) valid() bool { return r.Kind != "" && r.Ref.Repo != "" && r.Chain.Repo != "" }
@@ -114,9 +115,9 @@ func (s *State) appendRecent(e *ended) {
 		Title: shortened(e.Start.Title), Kind: e.Item.Kind,
 		Outcome: e.Result, Reason: e.Reason, LastLine: e.LastLine, StartedAt: e.At, EndedAt: e.at,
 	}
-	hash := ""
+	var receipt Receipt
 	if e.End.Receipt != nil {
-		hash = e.End.Receipt.Hash
+		receipt = *e.End.Receipt
 	}
 	if !e.NeverRan {
 		s.appendPast(Past{
@@ -127,7 +128,7 @@ func (s *State) appendRecent(e *ended) {
 			Model: e.Model, Resumed: plausible(e.Resumed), Cold: shortened(e.Cold), Steps: last(e.Steps),
 			Verified: e.Verified, Refused: e.Refused,
 			Heard:   s.heardBy(e.Start.Run),
-			Receipt: hash,
+			Receipt: receipt.Hash, Pull: receipt.Pull,
 		})
 		r.Log = LogPath(e.Agent, e.Start.Run)
 	}

@@ -48,7 +48,7 @@ func (r *Receipt) apply(s *State, _ time.Time) {
 		s.Receipt = audit.Head{N: r.N, Hash: r.Hash}
 	}
 	if i := slices.IndexFunc(s.Past, func(p Past) bool { return p.Run == r.Run }); r.Run != "" && i >= 0 {
-		s.Past[i].Receipt = r.Hash
+		s.Past[i].Receipt, s.Past[i].Pull = r.Hash, r.Pull
 	}
 	if r.Pruned && r.N > s.Pruned.N {
 		s.Pruned = audit.Pruned{Head: audit.Head{N: r.N, Hash: r.Hash}, Lost: r.Lost}
@@ -89,7 +89,10 @@ func (s *State) compactReceipts(now time.Time) iter.Seq[Record] {
 func (s *State) Receipts() audit.Journal {
 	j := audit.Journal{
 		Newest: s.Receipt, Pruned: s.Pruned, Hashes: make(map[string]string), Open: make(map[string]bool),
-		Ended: make(map[string]time.Time),
+		Ended: make(map[string]time.Time), Owed: make(map[forge.Ref]bool), Forgot: len(s.Past) == PastLimit,
+	}
+	for pull := range s.Owed {
+		j.Owed[pull] = true
 	}
 	for run := range s.Open {
 		j.Open[run] = true
@@ -98,6 +101,9 @@ func (s *State) Receipts() audit.Journal {
 		switch p := &s.Past[i]; {
 		case p.Receipt != "":
 			j.Hashes[p.Run], j.Ended[p.Run] = p.Receipt, p.End
+			j.Sessions = append(j.Sessions, audit.Session{
+				Run: p.Run, Item: forge.Ref(p.Ref), Chain: forge.Ref(p.Chain), Pull: forge.Ref(p.Pull),
+			})
 		case p.Run != "" && p.Outcome != agents.ClaimFailed:
 			j.Without++
 		}

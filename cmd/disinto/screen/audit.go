@@ -33,5 +33,15 @@ func (v View) Audit(r *audit.Report) string {
 	if r.Torn != "" {
 		p.line("a crash left "+Clean(r.Torn)+" unfinished; its session has another receipt", faint)
 	}
+	if q := r.Pulls; q != nil {
+		p.line(fmt.Sprintf("%s on %s with the hash of their receipts", control.Count(q.Matching, "row"),
+			control.Count(q.Comments, "pull request")), holds)
+		if q.Others > 0 {
+			p.line(control.Count(q.Others, "row")+" of other supervisors, or of an earlier identity of this one", faint)
+		}
+		for _, f := range q.Faults {
+			p.line(fmt.Sprintf("%s: %s: %s", Clean(f.Pull), Clean(f.Run), f.Why), wrong)
+		}
+	}
 	return p.text.String()
 }
