@@ -38,13 +38,15 @@ const journalRoom = 256 << 10
 
 // File is the journal of a state directory. Its methods may be called by any goroutine.
 type File struct {
-	// Synced receives how long the disk took for each write, while the journal is locked. It may be nil; set it before
+	// Synced receives how long the disk took for each sync, while the journal is locked. It may be nil; set it before
 	// the first write.
 	Synced func(took time.Duration)
 
 	path    string
 	corrupt []span // lines that could not be parsed when the file was opened
 	newer   string // a kind of record among them that only a newer version knows; empty without one
+
+	queue queue
 
 	// mu keeps lines whole and in the order of their events, so it is the only lock held during I/O. The supervisor's
 	// own lock is taken inside mu, never the other way round.
@@ -160,24 +162,14 @@ func (j *File) SetAside() error {
 	return nil
 }
 
-// Append writes a record. It calls apply once the record is on the disk, and before any later record is. After an
-// error nothing has changed.
+// Append writes a record. It calls apply once the record is on the disk, in the order of the lines. After an error
+// nothing has changed.
 func (j *File) Append(r ledger.Record, apply func()) error {
 	line, err := encode(r)
 	if err != nil {
 		return err
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	err = j.reserve()
-	if err == nil {
-		err = j.write(line)
-	}
-	if err != nil {
-		return fmt.Errorf("cannot write the journal: %w", err)
-	}
-	apply()
-	return nil
+	return j.commit(&entry{line: line, apply: apply})
 }
 
 // encode returns a record as a line, unless Read would refuse the line.
@@ -216,17 +208,7 @@ func (j *File) reserve() error {
 // then the line is kept, and is written before the next one. The error is for people only.
 func (j *File) AppendPast(r ledger.Record, apply func()) error {
 	line, err := encode(r)
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	defer apply()
-	if err != nil {
-		return err
-	}
-	if err := j.write(line); err != nil {
-		j.owed = append(j.owed, line...)
-		return fmt.Errorf("cannot write the journal: %w", err)
-	}
-	return nil
+	return errors.Join(err, j.commit(&entry{line: line, past: true, apply: apply}))
 }
 
 // WriteOwed writes the lines that are owed. It returns why no more can be written.
