@@ -43,6 +43,8 @@ type Repo struct {
 	// AsOf is when the request of the last complete scan began. Every fact about the repository is at least that
 	// recent. Zero means that no scan was complete yet; nothing in the repository can start then.
 	AsOf time.Time
+	// LastRead is the AsOf of the last scan that read it, where AsOf is zero because the forge does not answer.
+	LastRead time.Time
 	// Off says why no account can work in the repository, and what to do: it is archived or empty, was renamed, or needs
 	// a program that is missing. AsOf is zero then.
 	Off string

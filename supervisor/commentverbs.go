@@ -24,7 +24,7 @@ type verb struct {
 
 // verbs has the commands in comments, each the same as in the control API. To add one, write its row.
 var verbs = map[string]verb{
-	"retry":    {lifts: true, do: onItem((*commands).retry)},
+	"retry":    {lifts: true, do: onItem((*commands).retried)},
 	"cancel":   {do: onItem((*commands).cancel)},
 	"release":  {do: onItem((*commands).release)},
 	"why":      {do: (*conversation).why},

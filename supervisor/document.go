@@ -14,7 +14,7 @@ import (
 )
 
 // document returns the state's part of the status. The supervisor adds program, problems, requests and output.
-func (st *state) document(now time.Time) *control.Document {
+func (st *state) document(now time.Time, room *threads.Room) *control.Document {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	d := st.summaryLocked(now)
@@ -25,7 +25,7 @@ func (st *state) document(now time.Time) *control.Document {
 	}
 	d.Today = st.todayLocked(now)
 	d.Sessions = st.showAllLocked()
-	d.Queue, d.Unqueued = st.queueLocked()
+	d.Queue, d.Unqueued = st.queueLocked(st.presentLocked(now, room))
 	return d
 }
 
@@ -202,50 +202,46 @@ func spent(today threads.Spent, b agents.Budget) control.SpentDocument {
 	return control.SpentDocument{Tokens: today.Tokens, USD: today.USD, TokensPerDay: b.Tokens, USDPerDay: b.USD}
 }
 
-// queueLocked returns the waiting items, with reasons: queue in the order of the plan, and as unqueued the open issues
-// without the label backlog. Sessions start and end between two plans. So it adds the open issues that the last plan
-// does not mention and that have no session.
-func (st *state) queueLocked() (queue, unqueued []control.QueueDocument) {
+// queueLocked returns the items of a plan, with reasons: queue in its order, first what it starts and merges and no
+// session works on yet, and as unqueued the open issues without the label backlog.
+func (st *state) queueLocked(plan *threads.Plan) (queue, unqueued []control.QueueDocument) {
 	queue, unqueued = []control.QueueDocument{}, []control.QueueDocument{}
-	said := make(map[forge.Ref]bool, len(st.plan.Holds)+len(st.plan.Unqueued))
-	for _, x := range st.sessions {
-		said[x.Item.Ref] = true
+	for i := range plan.Starts {
+		queue = append(queue, st.nowLocked(plan.Starts[i].Item, plan.Starts[i].Words()))
 	}
-	for _, h := range st.plan.Holds {
+	for _, m := range plan.Merges {
+		if p := st.facts.Pull(m.Ref); p != nil {
+			queue = append(queue, st.nowLocked(threads.Item{
+				Kind: agents.KindReview, Ref: p.Ref, Title: p.Title, Priority: st.cfg.Priority(p.Repo, p.Labels),
+			}, threads.MergedNow))
+		}
+	}
+	for _, h := range plan.Holds {
 		q := st.known.document(h)
 		if it := st.ledger.Items[h.Key()]; it != nil {
 			q.FailedBy = it.FailedBy
 		}
 		queue = append(queue, q)
-		said[h.Ref] = true
 	}
-	for _, h := range st.plan.Unqueued {
+	for _, h := range plan.Unqueued {
 		unqueued = append(unqueued, st.known.document(h))
-		said[h.Ref] = true
 	}
 	for _, q := range st.reminders {
-		if !said[forge.Ref{Repo: q.Repo, Number: q.Number}] {
+		r := forge.Ref{Repo: q.Repo, Number: q.Number}
+		if st.facts.Issue(r) == nil && st.facts.Pull(r) == nil && st.sessionOnLocked(r) == nil {
 			queue = append(queue, q)
-		}
-	}
-	for i := range st.facts.Issues {
-		is := &st.facts.Issues[i]
-		if is.Closed || said[is.Ref] {
-			continue
-		}
-		q := queueDocument(&threads.Hold{
-			Item: threads.Item{
-				Kind: agents.KindIssue, Ref: is.Ref, Title: is.Title, Priority: st.cfg.Priority(is.Repo, is.Labels),
-			},
-			Reason: &threads.Reason{Code: threads.StaleFacts},
-		})
-		if is.Has(forge.LabelBacklog) {
-			queue = append(queue, q)
-		} else {
-			unqueued = append(unqueued, q)
 		}
 	}
 	return queue, unqueued
+}
+
+// nowLocked returns the row of an item with which something happens now. Once the supervisor stops, nothing does.
+func (st *state) nowLocked(item threads.Item, words string) control.QueueDocument {
+	q := queueDocument(&threads.Hold{Item: item, Reason: &threads.Reason{Code: threads.StaleFacts}})
+	if st.until != nil && st.until.Err() == nil {
+		q.Code, q.Why = "", words
+	}
+	return q
 }
 
 // document returns a row of the queue, with the last known reason and its date where the repository is not read now.
@@ -257,6 +253,16 @@ func (k known) document(h *threads.Hold) control.QueueDocument {
 	d := queueDocument(old.hold)
 	d.Why += notRead(old.at)
 	return d
+}
+
+// rememberedLocked puts the last known reason into the explanation of an item whose repository is not read now, as
+// status shows it. It changes nothing where none is known.
+func (st *state) rememberedLocked(item forge.Ref, ex *threads.Explanation) {
+	old, ok := st.known[threads.Key{Kind: ex.Kind, Ref: item}]
+	if ok && ex.Code == threads.NotRead {
+		q := st.known.document(&threads.Hold{Item: old.hold.Item, Reason: &threads.Reason{Code: ex.Code}})
+		ex.Verdict, ex.Code, ex.Mend = threads.Waits(q.Why), q.Code, q.Mend
+	}
 }
 
 func queueDocument(h *threads.Hold) control.QueueDocument {

@@ -101,7 +101,7 @@ func (h *history) life(verb string, item forge.Ref) (*control.ItemDocument, erro
 			d.Verdict, d.Mend = ex.Verdict, ex.Mend
 		}
 	}
-	if down {
+	if down && !strings.Contains(d.Verdict, notReadWords) {
 		d.Verdict += " (as last read: the forge does not answer)"
 	}
 	return d, nil

@@ -83,7 +83,10 @@ func (c *core) fetchTarget(item forge.Ref) (*target, error) {
 
 // explain returns every rule's answer about an item.
 func (c *core) explain(item forge.Ref) (ex threads.Explanation, err error) {
-	c.view(func(snap threads.Snapshot) { ex, err = threads.Explain(snap, item) })
+	c.view(func(snap threads.Snapshot) {
+		ex, err = threads.Explain(snap, item)
+		c.state.rememberedLocked(item, &ex)
+	})
 	return ex, err
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
@@ -35,11 +36,11 @@ func (k *known) remember(plan *threads.Plan, now time.Time) {
 	}
 }
 
-// asOf ends the reason of an item whose repository is not read now.
-const asOf = " (as of "
+// notReadWords is in each reason of an item whose repository is not read now.
+var notReadWords = threads.Reason{Code: threads.NotRead}.Text()
 
-// readReminders sets the reminders from the status that the last supervisor wrote: what needed a person then. Without
-// it, a restart in an outage would empty the list of what waits for people.
+// readReminders sets the reminders from the status that the last supervisor wrote: what waited then. Without it, a
+// restart in an outage would empty the queue.
 func (st *state) readReminders(stateDir string) {
 	var d control.Document
 	text, at := control.ReadStatusFile(stateDir)
@@ -49,14 +50,31 @@ func (st *state) readReminders(stateDir string) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	for _, q := range slices.Concat(d.Queue, d.Unqueued) {
-		if !q.NeedsPerson || q.Number == 0 {
+		if q.Number == 0 {
 			continue
 		}
-		if !strings.Contains(q.Why, asOf) {
+		if !strings.Contains(q.Why, notReadWords) {
 			q.Why += notRead(at)
 		}
 		st.reminders = append(st.reminders, q)
 	}
+}
+
+// reminder explains an item as it waited before the start.
+func (st *state) reminder(item forge.Ref) (threads.Explanation, bool) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	i := slices.IndexFunc(st.reminders, func(q control.QueueDocument) bool {
+		return q.Repo == item.Repo && q.Number == item.Number
+	})
+	if i < 0 {
+		return threads.Explanation{}, false
+	}
+	q := &st.reminders[i]
+	return threads.Explanation{
+		Repo: q.Repo, Number: q.Number, Kind: q.Kind, Title: q.Title, Steps: []threads.Step{},
+		Candidates: []threads.CandidateSteps{}, Verdict: threads.Waits(q.Why), Code: q.Code, Mend: q.Mend,
+	}, true
 }
 
 // forgetRemindersLocked drops the reminders of repositories that were read, or are not configured any more.
@@ -69,5 +87,5 @@ func (st *state) forgetRemindersLocked() {
 
 // notRead dates a reason.
 func notRead(at time.Time) string {
-	return asOf + at.UTC().Format(time.RFC3339) + ", the forge is not read)"
+	return " (as of " + at.UTC().Format(time.RFC3339) + ", " + notReadWords + ")"
 }

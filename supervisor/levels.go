@@ -36,7 +36,12 @@ func (s *Supervisor) Levels() Levels {
 func (st *state) levels(now time.Time) Levels {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	l := Levels{Document: st.summaryLocked(now), Queue: make(map[Waiting]int), NeedPerson: len(st.reminders)}
+	l := Levels{Document: st.summaryLocked(now), Queue: make(map[Waiting]int)}
+	for _, q := range st.reminders {
+		if q.NeedsPerson {
+			l.NeedPerson++
+		}
+	}
 	for _, h := range st.plan.Holds {
 		l.Queue[Waiting{string(h.Kind), h.Reason.Code}]++
 		if _, old := st.known[h.Key()]; old || h.Reason.NeedsPerson() {

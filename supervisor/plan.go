@@ -107,6 +107,23 @@ func (st *state) decideLocked(now time.Time, room *threads.Room, t *todo) {
 	t.chores = st.choresLocked(&plan, now)
 }
 
+// presentLocked returns the plan as of now, for status: why explains each item as of now, too, so that the two agree.
+// Where the newest plan does not hold, it decides without acting. The loops of the threads act on their own plans.
+func (st *state) presentLocked(now time.Time, room *threads.Room) *threads.Plan {
+	if st.cfg == nil {
+		return &st.plan.Plan
+	}
+	on := st.basisLocked(now, room)
+	if st.plan.holds(&on, now) {
+		return &st.plan.Plan
+	}
+	if !st.seen.holds(&on, now) {
+		plan := st.decide(st.snapshotLocked(now, room))
+		st.seen = shared{Plan: plan, on: on, until: plan.NextWake}
+	}
+	return &st.seen.Plan
+}
+
 // heldLocked returns the items that wait for another reason than in the last plan.
 func (st *state) heldLocked(holds []*threads.Hold) []*threads.Hold {
 	if !st.heard() {

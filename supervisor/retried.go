@@ -8,7 +8,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// retried is retry for a person at a terminal: after the next decision on the item it also names the agent or the
+// retried is retry for a person: after the next decision on the item it also names the agent or the
 // thread that holds the item all the same, and what ends that. Retry ends no hold of an agent, so "back-off ended"
 // alone was read as "it starts".
 func (cm *commands) retried(ctx context.Context, r control.ItemRequest, report *control.Report) error {

@@ -3,6 +3,7 @@ package supervisor_test
 import (
 	"context"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -36,6 +37,24 @@ func TestRetryNamesTheHoldThatRemains(t *testing.T) {
 				}
 			}
 		}
+		l.Stop()
+	})
+}
+
+// The answer to a retry in a comment names the rest, too.
+func TestRetryInACommentNamesTheRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := simtest.New(t)
+		n := w.Forge.Issue("one")
+		w.Forge.Edit(n, func(is *forge.Issue) { is.Labels = append(is.Labels, forge.LabelBlocked) })
+		l := w.Start()
+		tell(t, l, "/v1/pause", `{}`)
+		w.Forge.Command(n, "johba", "/disinto retry")
+		w.Until(time.Hour, "an answer that names it", func() bool {
+			return slices.ContainsFunc(w.Forge.Comments(), func(c simtest.Comment) bool {
+				return strings.Contains(c.Body, "it still waits: everything is paused; to change that: disinto resume")
+			})
+		})
 		l.Stop()
 	})
 }

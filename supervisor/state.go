@@ -55,9 +55,10 @@ type state struct {
 	read       reading
 	twin       forge.Peer // another supervisor with our identity; zero if none was seen
 	known      known
-	reminders  []control.QueueDocument // what needed a person before the start, where nothing has been read since
+	reminders  []control.QueueDocument // what waited before the start, where nothing has been read since
 	ledger     *ledger.State
 	plan       shared
+	seen       shared              // the plan that status shows where plan does not hold, see presentLocked
 	changes    int64               // see lockToChange
 	sessions   map[string]*session // by run id
 	busy       map[forge.Ref]int   // writes under way to each item
@@ -197,8 +198,11 @@ func (st *state) startedSince(thread string, at time.Time) bool {
 func onlyRead(facts forge.Facts, began time.Time) (masked forge.Facts, any bool) {
 	facts.Repos = slices.Clone(facts.Repos)
 	for i := range facts.Repos {
-		if facts.Repos[i].AsOf.Before(began) {
-			facts.Repos[i].AsOf = time.Time{}
+		if r := &facts.Repos[i]; r.AsOf.Before(began) {
+			if !r.AsOf.IsZero() {
+				r.LastRead = r.AsOf
+			}
+			r.AsOf = time.Time{}
 		} else {
 			any = true
 		}

@@ -14,7 +14,7 @@ const statusRest = time.Second
 // Document returns the present status.
 func (s *Supervisor) Document() *control.Document {
 	s.init()
-	d := s.state.document(time.Now())
+	d := s.state.document(time.Now(), s.room())
 	d.Version, d.PID, d.Config.Path = s.Version, s.PID, s.ConfigPath
 	d.Problems, d.Upkeep = append(s.problems.lines(), s.cleaner.clearing.lines()...), s.problems.upkeep()
 	d.Problems = append(append(d.Problems, s.state.off()...), append(s.inference.saves.lines(), s.state.forgotten()...)...)

@@ -61,6 +61,9 @@ func (h *history) whyItem(ctx context.Context, said string, item forge.Ref) (thr
 		}
 		return ex, nil
 	case err != nil && failed != nil:
+		if ex, ok := h.state.reminder(item); ok {
+			return ex, nil
+		}
 		return ex, failed
 	case err != nil:
 		return ex, control.NotFound("%s", err)

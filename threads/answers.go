@@ -166,5 +166,5 @@ func (a *Answer) Verdict() string {
 	case a.Name != "":
 		return "starts nothing: " + a.Reason.Lasting()
 	}
-	return waits(a.Reason.Lasting())
+	return Waits(a.Reason.Lasting())
 }

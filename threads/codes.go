@@ -205,7 +205,7 @@ func doc(code Code, class Class, ends Ends, text, means, mend string) CodeDoc {
 }
 
 var codeDocs = []CodeDoc{
-	doc(NotRead, Blocked, ByScan, "the forge is not read",
+	doc(NotRead, Blocked, ByScan, "the forge is not read{last}",
 		"the repository has not been read yet, or cannot be read now", "see the forge line of `disinto status`"),
 	// The repository is one problem for a person, and not each of its ten thousand issues.
 	doc(RepoOff, Blocked, ByChoice, "{note}",

@@ -199,21 +199,29 @@ func (d *decision) holders(thread string) string {
 	return strings.Join(names, ", ")
 }
 
+// MergedNow is the verdict of a pull request that a plan merges.
+const MergedNow = "is merged now"
+
+// Words returns the verdict of an item that a plan starts.
+func (s *Start) Words() string {
+	return fmt.Sprintf("starts now: %s on %s, slot %d", s.Agent, s.Thread, s.Slot)
+}
+
 // conclude fills in the verdict of the plan.
 func (ex *Explanation) conclude(plan *Plan, d *decision, w *work) {
 	for _, s := range plan.Starts {
 		if s.Item.Key() == w.Key() {
-			ex.Verdict = fmt.Sprintf("starts now: %s on %s, slot %d", s.Agent, s.Thread, s.Slot) + d.warmed(&s) + w.onLadder()
+			ex.Verdict = s.Words() + d.warmed(&s) + w.onLadder()
 			return
 		}
 	}
 	if slices.ContainsFunc(plan.Merges, func(m Merge) bool { return m.Ref == w.Ref }) {
-		ex.Verdict = "is merged now"
+		ex.Verdict = MergedNow
 		return
 	}
 	for i, h := range plan.Holds {
 		if h.Item.Ref == w.Ref && h.Item.Role == w.Item.Role {
-			ex.Verdict, ex.Code = waits(d.inFull(h.Reason))+d.inTurn(w)+w.onLadder(), h.Reason.Code
+			ex.Verdict, ex.Code = Waits(d.inFull(h.Reason))+d.inTurn(w)+w.onLadder(), h.Reason.Code
 			if ends := ex.Code.Ends(); ends == ByItself || ends == ByScan {
 				ex.Position = i + 1
 			}
@@ -254,8 +262,8 @@ func (w *work) onLadder() string {
 	return fmt.Sprintf("; rung %d of the ladder, rejected or failed: %d", w.class.level, w.class.setbacks)
 }
 
-// waits turns a reason into a verdict. Some reasons already start with that word.
-func waits(why string) string {
+// Waits turns a reason into a verdict. Some reasons already start with that word.
+func Waits(why string) string {
 	if strings.HasPrefix(why, "waits ") {
 		return why
 	}

@@ -20,10 +20,10 @@ type Reason struct {
 	Refs   []forge.Ref
 	Count  int
 	Limit  int
-	Until  time.Time
-	Note   string // a label, a login, or words of the forge or of an agent
-	Person string // the login of the person who was asked, or who answered
-	Why    string // the cause of the label in Note
+	Until  time.Time // of NotRead: when it was read last
+	Note   string    // a label, a login, or words of the forge or of an agent
+	Person string    // the login of the person who was asked, or who answered
+	Why    string    // the cause of the label in Note
 }
 
 // Text returns the reason in words, without the item: "blocked by #12".
@@ -138,6 +138,11 @@ func (r *Reason) operand(name string) string {
 		return r.failed()
 	case "free":
 		return r.free()
+	case "last":
+		if r.Until.IsZero() {
+			return ""
+		}
+		return ", last at " + r.Until.UTC().Format(time.RFC3339)
 	case "time":
 		return r.Until.Format(time.RFC3339)
 	case "until":

@@ -156,7 +156,13 @@ func notRead(_ *view, w *work) *Reason {
 	if w.repo != nil && w.repo.Off != "" {
 		return &Reason{Code: RepoOff, Note: w.repo.Off}
 	}
-	return when(w.repo == nil || w.repo.AsOf.IsZero(), NotRead)
+	switch {
+	case w.repo == nil:
+		return &Reason{Code: NotRead}
+	case w.repo.AsOf.IsZero():
+		return &Reason{Code: NotRead, Until: w.repo.LastRead}
+	}
+	return nil
 }
 
 func staleFacts(v *view, w *work) *Reason {
