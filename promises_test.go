@@ -420,6 +420,20 @@ var promises = []struct{ sentence, tests, gap string }{
 		"agents/process.TestEgressAdvised TestEgressFailsClosed TestEgressMachines cmd/disinto.TestCheckSandbox", "",
 	},
 
+	// A network of its own.
+	{
+		"each session of the role has a network namespace with loopback alone.",
+		"agents/process.TestEgressMachines TestOwnNetwork TestOwnNetworkLeftover", "",
+	},
+	{"All ports of its localhost are its own", "agents/process.TestOwnNetwork TestOwnNetworkDatabase", ""},
+	{"Unix sockets with a path are those of the machine", "", "what stays shared is listed, and nothing depends on it"},
+	{"lead to this machine's: the numbers", "supervisor.TestSessionPorts agents/process.TestOwnNetwork", ""},
+	{"both go on while the supervisor restarts", "agents/process.TestOwnNetworkOutlives", ""},
+	{
+		"There sessions share the machine's network",
+		"agents/process.TestNetworkShared TestEgressMachines cmd/disinto.TestCheckSandbox", "",
+	},
+
 	// Receipts.
 	{"**Processes and hosts** are sampled", "agents/process.TestSeen TestConnections", ""},
 	{"**Files** are checked only in a sandbox", "agents/process.TestSeenFiles TestSearchIsBounded", ""},

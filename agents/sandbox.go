@@ -2,6 +2,7 @@ package agents
 
 import (
 	"net/url"
+	"slices"
 	"strconv"
 )
 
@@ -32,6 +33,9 @@ type Sandbox struct {
 	// set up.
 	Egress      []string `json:",omitempty"`
 	SetupEgress []string `json:",omitempty"`
+	// OwnNetwork gives the session a network of its own, which has loopback alone: all of its ports are free, but for
+	// those of Connect, which lead to this machine's 127.0.0.1. It needs Egress.
+	OwnNetwork bool `json:",omitempty"`
 	// Listen lists more TCP ports on which the processes may listen, and to which they may connect. They may listen on
 	// any free port that the kernel chooses.
 	Listen []Ports `json:",omitempty"`
@@ -49,6 +53,22 @@ type Ports struct{ First, Last int }
 
 // On reports whether the mode requests a sandbox.
 func (s *Sandbox) On() bool { return s.Mode == SandboxAuto || s.Mode == SandboxStrict }
+
+// Open adds the ports that every session connects to: those of SSH and HTTPS, and those of the servers at addresses. In
+// a network of its own, only ports of 127.0.0.1 lead to this machine, and all other servers are reached by the proxy.
+func (s *Sandbox) Open(addresses ...string) {
+	s.Connect = slices.Clone(s.Connect)
+	if !s.OwnNetwork {
+		s.Connect = append(s.Connect, 22, 443)
+	}
+	for _, address := range addresses {
+		u, err := url.Parse(address)
+		local := err == nil && (u.Hostname() == "localhost" || u.Hostname() == "127.0.0.1")
+		if port := Port(address); port > 0 && (local || !s.OwnNetwork) {
+			s.Connect = append(s.Connect, port)
+		}
+	}
+}
 
 // Port is the TCP port of a server's address, or 0 if the address does not determine one.
 func Port(address string) int {

@@ -121,12 +121,7 @@ func (rn *sessionRunner) sandbox(x *session, j *agents.Job) {
 		return
 	}
 	j.Sandbox.Write = append(slices.Clone(j.Sandbox.Write), filepath.Join(rn.stateDir, "work", x.Agent))
-	j.Sandbox.Connect = append(slices.Clone(j.Sandbox.Connect), portSSH, portHTTPS)
-	for _, address := range []string{x.config.Forge.URL, x.thread.BaseURL, x.agent.BaseURL, rn.collector} {
-		if port := agents.Port(address); port > 0 {
-			j.Sandbox.Connect = append(j.Sandbox.Connect, port)
-		}
-	}
+	j.Sandbox.Open(x.config.Forge.URL, x.thread.BaseURL, x.agent.BaseURL, rn.collector)
 	hosts, setup := x.config.Egress(&x.role, &x.agent, &x.thread, j.Repo)
 	if word := egress.WordOf(rn.collector); word != "" && hosts != nil {
 		hosts = append(hosts, word)
@@ -144,8 +139,3 @@ func (rn *sessionRunner) sandbox(x *session, j *agents.Job) {
 		j.Sandbox.Programs = append(j.Sandbox.Programs, cmp.Or(x.role.CLI, x.role.Own(j.Command)[0]))
 	}
 }
-
-const (
-	portSSH   = 22
-	portHTTPS = 443
-)

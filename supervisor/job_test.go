@@ -51,6 +51,23 @@ func TestHidden(t *testing.T) {
 	}
 }
 
+// A session's ports are those of SSH, HTTPS, the forge and the model. In a network of its own, they are the ones that
+// lead to this machine's localhost: the operator's, and that of a model there.
+func TestSessionPorts(t *testing.T) {
+	for own, want := range map[bool][]int{false: {5432, 22, 443, 3000, 8080}, true: {5432, 8080}} {
+		x := &session{config: &threads.Config{Forge: threads.Forge{URL: "http://git.lan:3000"}}}
+		x.role.Sandbox = agents.Sandbox{
+			Mode: agents.SandboxAuto, Egress: []string{}, OwnNetwork: own, Connect: []int{5432},
+		}
+		x.thread.BaseURL = "http://localhost:8080/v1"
+		var j agents.Job
+		new(sessionRunner).sandbox(x, &j)
+		if got := j.Sandbox.Connect; !slices.Equal(got, want) {
+			t.Errorf("own network %v: ports %v, want %v", own, got, want)
+		}
+	}
+}
+
 // A repository's folder of prompts takes the place of the factory's, in that repository alone.
 func TestPrompted(t *testing.T) {
 	config := &threads.Config{Repos: []threads.Repo{{Name: "o/r", Prompts: "/own"}, {Name: "o/s"}}}

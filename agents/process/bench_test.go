@@ -44,12 +44,15 @@ func (nothing) Write(p []byte) (int, error) { return len(p), nil }
 // less than means.
 //
 // The case etc hides a file in /etc, such as factory.toml, so that every other entry of /etc needs a rule. In the
-// case ephemeral each port that the kernel gives to servers of tests needs a rule. In the case egress both
-// have a sandbox, and one an egress.
+// case ephemeral each port that the kernel gives to servers of tests needs a rule. In the cases egress
+// and network both have a sandbox, and one an egress, or a network of its own with it.
 func BenchmarkSession(b *testing.B) {
 	b.Run("plain", func(b *testing.B) { benchmarkSession(b, agents.Sandbox{}) })
 	b.Run("etc", func(b *testing.B) { benchmarkSession(b, agents.Sandbox{Hide: []string{"/etc/hostname"}}) })
 	b.Run("egress", func(b *testing.B) { benchmarkSession(b, agents.Sandbox{Egress: []string{"example.org"}}) })
+	b.Run("network", func(b *testing.B) {
+		benchmarkSession(b, agents.Sandbox{Egress: []string{"example.org"}, OwnNetwork: true})
+	})
 	b.Run("ephemeral", func(b *testing.B) { benchmarkSession(b, agents.Sandbox{Ephemeral: true}) })
 }
 
@@ -60,7 +63,7 @@ func benchmarkSession(b *testing.B, sandbox agents.Sandbox) {
 	first := agents.Sandbox{Mode: agents.SandboxOff}
 	if sandbox.Mode = agents.SandboxAuto; sandbox.Egress != nil {
 		first = sandbox
-		first.Egress = nil
+		first.Egress, first.OwnNetwork = nil, false
 	}
 	var start [2][]float64
 	for i := 0; b.Loop(); i++ {

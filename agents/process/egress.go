@@ -12,22 +12,34 @@ import (
 	"codeberg.org/johba/disinto/agents/process/landlock"
 )
 
-// isolate reports whether a session reaches other machines only through its proxy, as its egress wants it. Where the
-// machine cannot hold that, the log says so, and the error is that of a strict session.
-func (r *run) isolate(unfiltered error, strict bool) (local bool, err error) {
+// isolate decides whether a session gets a network of its own, or sockets that reach this machine only, as its egress
+// wants it. Where the machine can hold neither, the log says so, and the error is that of a strict session.
+func (r *run) isolate(unfiltered error, strict bool) error {
 	if r.job.Sandbox.Egress == nil {
-		return false, nil
+		return nil
+	}
+	if r.job.Sandbox.OwnNetwork {
+		switch err := sandboxNetwork(); {
+		case err == nil:
+			r.own = true
+			r.held += "; it has a network of its own"
+			return nil
+		case strict:
+			return fmt.Errorf("its sandbox is strict, and this machine gives no network of its own: %w", err)
+		default:
+			r.held += "; it shares this machine's network: " + err.Error()
+		}
 	}
 	switch open := cmp.Or(unfiltered, sandboxGate()); {
 	case open == nil:
+		r.local = true
 		r.held += "; it reaches other machines only through its proxy"
-		return true, nil
 	case strict:
-		return false, fmt.Errorf("its sandbox is strict, and this machine cannot hold its egress: %w", open)
+		return fmt.Errorf("its sandbox is strict, and this machine cannot hold its egress: %w", open)
 	default:
 		r.held += "; its egress is only advised: " + open.Error()
-		return false, nil
 	}
+	return nil
 }
 
 // proxyPorts are the ports of the operator's proxies.
@@ -74,7 +86,11 @@ func (r *run) gateOrder() *gate.Order {
 	if r.job.Sandbox.Egress == nil {
 		return nil
 	}
-	return &gate.Order{Hosts: r.job.Sandbox.Egress, Setup: r.job.Sandbox.SetupEgress}
+	order := &gate.Order{Hosts: r.job.Sandbox.Egress, Setup: r.job.Sandbox.SetupEgress}
+	if r.own {
+		order.Ports = slices.Compact(slices.Sorted(slices.Values(r.job.Sandbox.Connect)))
+	}
+	return order
 }
 
 // gateThreads are the threads that a shim needs for a session with egress: one answers each question for a socket, and

@@ -46,6 +46,7 @@ func runHelper(name string, args []string) int {
 		"get-out":        getOut,
 		"machine":        machine,
 		"sockets":        sockets,
+		"in-own-network": inOwnNetwork,
 
 		"contain":      contain,
 		"stop-tree":    stopTree,

@@ -2,6 +2,7 @@ package process
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"maps"
@@ -33,6 +34,7 @@ const (
 type observations struct {
 	root    int // the shim
 	account *account
+	own     bool // it has a network of its own
 
 	mu        sync.Mutex // guards the fields below
 	processes int64
@@ -57,8 +59,8 @@ type observationsState struct {
 // last supervisor's sightings.
 func newObservations(r *run, program int, h *observationsState) *observations {
 	w := &observations{
-		root: r.shim.PID, account: r.account, processes: 1, programs: make(map[string]bool), hosts: make(map[string]bool),
-		alive: make(map[tree.ID]bool),
+		root: r.shim.PID, account: r.account, own: r.rules.AnyBind, processes: 1, programs: make(map[string]bool),
+		hosts: make(map[string]bool), alive: make(map[tree.ID]bool),
 	}
 	if h != nil {
 		w.processes, w.many, w.looked, w.continued = h.Processes, h.Many, h.Looked, true
@@ -295,6 +297,10 @@ func observe(list []*observations) {
 	}
 	open := readConnections("/proc/net")
 	for _, w := range list {
+		if w.own && len(members[w]) > 0 {
+			w.record(members[w], readConnections(fmt.Sprintf("/proc/%d/net", members[w][0].PID)))
+			continue
+		}
 		w.record(members[w], open)
 	}
 }

@@ -52,6 +52,7 @@ const (
 	keeperGrace   = 5 * time.Second
 	keeperTimeout = "KEEPER_TIMEOUT"
 	keeperEgress  = "KEEPER_EGRESS"
+	keeperNetwork = "KEEPER_NETWORK"
 )
 
 // keeper is a supervisor that runs one session and keeps it in a store, given a folder, a run id, the script, and the
@@ -80,6 +81,9 @@ func keeper(args []string) int {
 	}
 	if host := os.Getenv(keeperEgress); host != "" {
 		job.Sandbox = agents.Sandbox{Mode: agents.SandboxAuto, Egress: []string{host}, Write: []string{dir}}
+		if port := agents.Port("http://" + host); os.Getenv(keeperNetwork) != "" {
+			job.Sandbox.OwnNetwork, job.Sandbox.Connect = true, []int{port}
+		}
 	}
 	o := e.Run(context.Background(), job, func(s agents.Started) {
 		_ = os.WriteFile(dir+"/program", []byte(itoa(s.PID)), 0o600)

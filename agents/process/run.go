@@ -31,6 +31,8 @@ type run struct {
 	cgroup  cgroup
 	nproc   uint64         // limit on the account's processes; 0 means none
 	held    string         // the sandbox's restrictions, for people; empty without a sandbox
+	own     bool           // it gets a network of its own
+	local   bool           // its sockets reach this machine only
 	rules   landlock.Rules // of the sandbox
 
 	kept       bool      // there is a store, which has the shim and the memo
@@ -247,7 +249,7 @@ func (r *run) startShim(log *os.File) (start *os.File, err error) {
 		Dir:   "/",
 		Env:   []string{"GOMAXPROCS=1", "GOGC=25"},
 		Files: files,
-		Sys:   &syscall.SysProcAttr{Setsid: true},
+		Sys:   shimAttr(r.own),
 	})
 	if errors.Is(err, unix.ENOENT) {
 		err = fmt.Errorf("%w: %w", tree.ErrNoProc, err)
@@ -303,6 +305,8 @@ func (r *run) startProgram(file *os.File, sandbox *sandboxOrder) error {
 // unstarted is why the program was not started; nil if it was.
 func (r *run) unstarted(s shimState) error {
 	switch {
+	case s.Errno != 0 && s.NoSandbox != "" && r.own:
+		return fmt.Errorf("cannot give it a network of its own: %s", s.NoSandbox)
 	case s.Errno != 0 && s.NoSandbox != "":
 		return fmt.Errorf("its sandbox is strict, and this machine has none: %s", s.NoSandbox)
 	case s.Errno != 0:

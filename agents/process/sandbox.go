@@ -56,15 +56,17 @@ func FindSandbox() (Support, error) {
 	return Support{
 		Holds: holding(version, unfiltered), Complete: version >= landlock.Complete && unfiltered == nil,
 		Ports: version >= landlock.Ports && unfiltered == nil, Open: cmp.Or(unfiltered, sandboxGate()),
+		Shared: sandboxNetwork,
 	}, nil
 }
 
 // Support is what a kernel can restrict.
 type Support struct {
-	Holds    string // for people
-	Complete bool   // enough for a strict sandbox
-	Ports    bool   // no session can listen on the port of another server
-	Open     error  // why a session can reach hosts that its egress does not allow; nil if it cannot
+	Holds    string       // for people
+	Complete bool         // enough for a strict sandbox
+	Ports    bool         // no session can listen on the port of another server
+	Open     error        // why a session can reach hosts that its egress does not allow; nil if it cannot
+	Shared   func() error // tries to give a process a network of its own, and says why that fails
 }
 
 // holding describes for people what a sandbox restricts and what it cannot restrict.
@@ -92,6 +94,7 @@ type sandboxOrder struct {
 	Version   int
 	Filter    bool `json:",omitempty"` // refuse system calls
 	Local     bool `json:",omitempty"` // reach this machine only, or do not start the program; needs Filter
+	Own       bool `json:",omitempty"` // in a network of its own, or do not start the program
 	Strict    bool `json:",omitempty"` // without restrictions, do not start the program
 }
 
@@ -152,14 +155,13 @@ func (r *run) confine() (*sandboxOrder, error) {
 		return nil, nil
 	}
 	r.held = holding(version, unfiltered)
-	local, err := r.isolate(unfiltered, strict)
-	if err != nil {
+	if err = r.isolate(unfiltered, strict); err != nil {
 		return nil, err
 	}
 	r.log("sandbox: " + r.held)
 	return &sandboxOrder{
 		Version: version, Filter: unfiltered == nil, Strict: strict, Terminals: r.account == nil && os.Geteuid() == 0,
-		Local: local,
+		Local: r.local, Own: r.own,
 	}, nil
 }
 
@@ -197,7 +199,10 @@ func (r *run) allowed(path string) landlock.Rules {
 		g.named(landlock.Write, filepath.Dir(r.job.ResultPath))
 	}
 	g.named(landlock.Write, r.job.LogPath) // as /dev/stderr
-	rules := landlock.Rules{Paths: g.paths, AnyPort: s.AnyPort}
+	rules := landlock.Rules{Paths: g.paths, AnyPort: s.AnyPort || r.own, AnyBind: r.own}
+	if r.own { // all ports are its own, and no proxy of the operator is there
+		return rules
+	}
 	rules.Connect, rules.Listen = ports(s, proxyPorts(r.job.Env))
 	if s.Egress != nil {
 		hideProxies(&rules, r.job.Env)

@@ -220,10 +220,10 @@ func (s *shim) begin(o startOrder) (b startedProgram) {
 			return b
 		}
 	}
-	if b.err = s.startProxy(&o); b.err != nil {
-		return b
-	}
 	if o.Sandbox == nil {
+		if b.err = s.startProxy(&o); b.err != nil {
+			return b
+		}
 		return s.spawn(o)
 	}
 	started := make(chan startedProgram)
@@ -231,25 +231,38 @@ func (s *shim) begin(o startOrder) (b startedProgram) {
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with this function
 		thread = unix.Gettid()
-		why := ""
-		// Set it again: the runtime may have made this thread before the shim set it.
-		err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-		if err == nil {
-			err = o.Sandbox.restrict()
-		}
-		if err != nil {
-			why = err.Error()
-		}
-		b := startedProgram{err: err}
-		if err == nil || !o.Sandbox.Strict && !o.Sandbox.Local {
-			b = s.spawn(o)
-		}
-		b.noSandbox = why
-		started <- b
+		started <- s.beginInside(&o)
 	}()
 	b = <-started
 	if b.held {
 		continueAfter(b.pid, thread)
+	}
+	return b
+}
+
+// beginInside restricts this thread, and starts the program from it. In a network of its own, the sockets that listen
+// for the program are made on this thread, and those that lead out on others.
+func (s *shim) beginInside(o *startOrder) (b startedProgram) {
+	if o.Sandbox.Own {
+		if b.err = gate.OwnNetwork(); b.err != nil {
+			b.noSandbox = b.err.Error()
+			return b
+		}
+	}
+	if b.err = s.startProxy(o); b.err != nil {
+		return b
+	}
+	// Set it again: the runtime may have made this thread before the shim set it.
+	err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+	if err == nil {
+		err = o.Sandbox.restrict()
+	}
+	b.err = err
+	if err == nil || !o.Sandbox.Strict && !o.Sandbox.Local {
+		b = s.spawn(*o)
+	}
+	if err != nil {
+		b.noSandbox = err.Error()
 	}
 	return b
 }

@@ -30,6 +30,11 @@ func checkStrict(config *threads.Config) error {
 	if err == nil && found.Open != nil && hasEgress(config) {
 		err = fmt.Errorf("egress cannot be held: %w", found.Open)
 	}
+	if own := rolesWithNetwork(localPart(config), agents.SandboxStrict); err == nil && len(own) > 0 {
+		if shared := found.Shared(); shared != nil {
+			err = fmt.Errorf(`network = "own" of %s: %w`, strings.Join(own, ", "), shared)
+		}
+	}
 	if err == nil {
 		return nil
 	}
@@ -49,14 +54,24 @@ func rolesWith(config *threads.Config, modes ...agents.SandboxMode) (names []str
 	return names
 }
 
+// rolesWithNetwork returns the names of the roles of these modes whose sessions have a network of their own.
+func rolesWithNetwork(config *threads.Config, modes ...agents.SandboxMode) (names []string) {
+	for _, name := range rolesWith(config, modes...) {
+		if config.Role(name).Sandbox.OwnNetwork {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // hasEgress reports whether sessions may reach certain hosts only.
 func hasEgress(config *threads.Config) bool {
 	return slices.ContainsFunc(config.Roles, func(r agents.Role) bool { return r.Sandbox.Egress != nil }) ||
 		slices.ContainsFunc(config.Repos, func(r threads.Repo) bool { return r.Egress != nil })
 }
 
-// sandboxLines describes the sandbox of sessions in holds, also that it holds their egress, and in lacks what is
-// missing or incomplete.
+// sandboxLines describes the sandbox of sessions in holds, also that it holds their egress and gives them networks, and
+// in lacks what is missing or incomplete.
 func sandboxLines(config *threads.Config) (holds, lacks string) {
 	holds, lacks = boxLines(config)
 	if config = localPart(config); !hasEgress(config) {
@@ -64,11 +79,22 @@ func sandboxLines(config *threads.Config) (holds, lacks string) {
 	}
 	found, err := findSandbox()
 	if open := cmp.Or(err, found.Open); open != nil {
-		lacks = strings.TrimPrefix(lacks+"; ", "; ")
-		return holds, lacks + "egress is advisory, by the variables of a proxy: " + open.Error()
+		lacks = join(lacks, "egress is advisory, by the variables of a proxy: "+open.Error())
+	} else {
+		holds = join(holds, "egress holds")
 	}
-	return strings.TrimPrefix(holds+"; ", "; ") + "egress holds", lacks
+	own := strings.Join(rolesWithNetwork(config, agents.SandboxAuto, agents.SandboxStrict), ", ")
+	if own == "" || err != nil {
+		return holds, lacks
+	}
+	if shared := found.Shared(); shared != nil {
+		return holds, join(lacks, "sessions of "+own+" share this machine's network: "+shared.Error())
+	}
+	return join(holds, "those of "+own+" have networks of their own"), lacks
 }
+
+// join joins two parts of a line, either of which may be empty.
+func join(part, next string) string { return strings.Trim(part+"; "+next, "; ") }
 
 // boxLines is sandboxLines without egress.
 func boxLines(config *threads.Config) (holds, lacks string) {
@@ -86,7 +112,7 @@ func boxLines(config *threads.Config) (holds, lacks string) {
 		}
 	}
 	if len(off) > 0 {
-		lacks = strings.TrimPrefix(lacks+"; ", "; ") + `sandbox = "off" of ` + strings.Join(off, ", ")
+		lacks = join(lacks, `sandbox = "off" of `+strings.Join(off, ", "))
 	}
 	return holds, lacks
 }
@@ -94,5 +120,5 @@ func boxLines(config *threads.Config) (holds, lacks string) {
 // sandboxLine returns both of sandboxLines in one line, for the status.
 func sandboxLine(config *threads.Config) string {
 	holds, lacks := sandboxLines(config)
-	return strings.TrimPrefix(strings.TrimSuffix(holds+"; "+lacks, "; "), "; ")
+	return join(holds, lacks)
 }

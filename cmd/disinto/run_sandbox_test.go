@@ -21,8 +21,10 @@ func TestCheckSandbox(t *testing.T) {
 		complete bool
 		err      error
 		open     error  // why egress cannot be held
+		shared   error  // why no session has a network of its own
 		want     string // in the line about the sandbox
 		code     int
+		network  bool // role dev wants one of its own
 	}{
 		"complete": {complete: true, want: "ok    sessions  in a sandbox: some Landlock"},
 		"a part":   {want: "note  sessions  in an incomplete sandbox: some Landlock"},
@@ -46,6 +48,19 @@ func TestCheckSandbox(t *testing.T) {
 			keys: "sandbox = \"strict\"\negress = []\n", complete: true, open: none, want: "egress cannot be held",
 			code: exitFailed,
 		},
+		"own network": {
+			keys: "egress = []\n", complete: true, open: none, network: true,
+			want: "; those of dev have networks of their own",
+		},
+		"no own network": {
+			keys: "egress = []\n", complete: true, shared: none, network: true,
+			want: "note  sessions  sessions of dev share this machine's network: the kernel has no Landlock",
+		},
+		"strict and no own network": {
+			keys: "sandbox = \"strict\"\negress = []\n", complete: true, shared: none, network: true,
+			want: `sandbox = "strict" of dev, gardener, planner, review: network = "own" of dev: the kernel has no Landlock; update the kernel`,
+			code: exitFailed,
+		},
 		"strict, a part":  {keys: "sandbox = \"strict\"\n", want: "sandbox = \"strict\" of dev", code: exitFailed},
 		"strict and none": {keys: "sandbox = \"strict\"\n", err: none, want: "sandbox = \"strict\" of dev", code: exitFailed},
 	}
@@ -56,9 +71,15 @@ func TestCheckSandbox(t *testing.T) {
 			continue
 		}
 		findSandbox = func() (process.Support, error) {
-			return process.Support{Holds: "some Landlock", Complete: tt.complete, Ports: tt.complete, Open: tt.open}, tt.err
+			return process.Support{
+				Holds: "some Landlock", Complete: tt.complete, Ports: tt.complete, Open: tt.open,
+				Shared: func() error { return tt.shared },
+			}, tt.err
 		}
 		path := f.file(t.TempDir(), "[factory]\n", "[factory]\n"+tt.keys)
+		if tt.network {
+			path = f.file(t.TempDir(), "[factory]\n", "[factory]\n"+tt.keys, "[roles.dev]\n", "[roles.dev]\nnetwork = \"own\"\n")
+		}
 		got := disinto(t.Context(), f.environ(nil), "check", "--config", path)
 		text := strings.Join(strings.Fields(got.stdout), " ")
 		if want := strings.Join(strings.Fields(tt.want), " "); got.code != tt.code || !strings.Contains(text, want) {

@@ -86,10 +86,7 @@ func (k *checker) setupJob(repo, dir string, a *agents.Agent, r *agents.Role) ag
 	job.Env, job.Secrets = env.Apart(agents.Environ(k.c.environ, env))
 	if job.Sandbox.On() {
 		job.Sandbox.Hide = append(slices.Clone(job.Sandbox.Hide), k.place.stateDir(k.c))
-		job.Sandbox.Connect = append(slices.Clone(job.Sandbox.Connect), 22, 443)
-		if port := agents.Port(k.config.Forge.URL); port > 0 {
-			job.Sandbox.Connect = append(job.Sandbox.Connect, port)
-		}
+		job.Sandbox.Open(k.config.Forge.URL)
 		job.Sandbox.Egress, job.Sandbox.SetupEgress = k.config.Egress(r, a, t, repo)
 		job.Sandbox.Taken = k.config.TakenPorts()
 	}

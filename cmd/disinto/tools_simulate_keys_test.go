@@ -189,6 +189,7 @@ var keys = slices.Concat([]turned{
 	cannot("a journal has the time of the whole session, in which the program waits", "roles.waits_for_review"),
 	cannot("its worth is in the times of the journal already", "threads.kv_save", "threads.kv_folder"),
 	cannot("a trial connects to nothing", "factory.egress", "factory.setup_egress", "roles.egress", "roles.setup_egress",
+		"roles.network",
 		"repos.egress", "repos.setup_egress"),
 	cannot(cluster, "threads.node", "threads.node_pool", "threads.namespace", "threads.datacenters", "threads.driver",
 		"threads.image", "threads.stop", "nomad.address", "nomad.token", "nomad.namespace", "nomad.region",

@@ -141,12 +141,20 @@ setup_egress = ["@pypi"]
 	if c, err = Decode("factory.toml", open, inContainer); err != nil {
 		t.Fatal(err)
 	}
+	own := strings.Replace(open, "# = [\"@npm\"]", "network = \"own\"", 1)
+	const needs = `:12: roles.dev.network: is "own", and neither the role nor [factory] has egress`
+	if _, err := Decode("factory.toml", own, inContainer); err == nil || !strings.Contains(err.Error(), needs) {
+		t.Errorf("%v, want %s", err, needs)
+	}
 	if hosts, _ := c.Egress(c.Role("dev"), c.Agent("dev-a"), thread, "johba/harb"); hosts != nil {
 		t.Errorf("without a key the hosts are %q, want all", hosts)
 	}
 	for change, want := range map[string]string{
 		"egress = [\"@go\"]|egress = []":                             "",
 		"egress = [\"@go\"]|egress = [\"https://go.dev\"]":           `:5: factory.egress: "https://go.dev" is an address, want its host alone`,
+		"egress = [\"@npm\"]|network = \"own\"":                      "",
+		"egress = [\"@npm\"]|network = \"host\"":                     `:12: roles.dev.network: `,
+		"egress = [\"@npm\"]|network = \"own\"\nsandbox = \"off\"":   `:12: roles.dev.network: is "own", and sandbox is "off": it needs the sandbox`,
 		"egress = [\"@npm\"]|sandbox = \"off\"":                      `:12: roles.dev.sandbox: is "off", and egress needs the sandbox`,
 		"egress = [\"@npm\"]|sandbox = \"off\"\negress = [\"@npm\"]": `:13: roles.dev.egress: is set, and sandbox is "off": remove one of them`,
 	} {

@@ -137,6 +137,19 @@ func (t *table) listen(r *agents.Role) {
 	}
 }
 
+// network reads whether a role's sessions have a network of their own.
+func (t *table) network(r *agents.Role) {
+	const key = "network"
+	switch r.Sandbox.OwnNetwork = t.oneOf(key, "shared", "shared", "own") == "own"; {
+	case !r.Sandbox.OwnNetwork:
+	case !r.Sandbox.On():
+		t.wrong(key, `is "own", and sandbox is "off": it needs the sandbox`)
+	case r.Sandbox.Egress == nil:
+		t.wrong(key, `is "own", and neither the role nor [factory] has egress: only through its proxy does a session there `+
+			`reach the forge and the model`)
+	}
+}
+
 // portsOf returns the ports for which a number, or two numbers with a hyphen, stand.
 func portsOf(v any) (ports agents.Ports, ok bool) {
 	switch v := v.(type) {

@@ -380,6 +380,7 @@ func (d *decoder) role(t *table, unset agents.Role) agents.Role {
 		Sandbox:        t.sandbox(d.sandbox),
 	}
 	t.listen(&r)
+	t.network(&r)
 	t.spending(&r)
 	r.Escalate, r.EscalateAfter = t.ladder()
 	t.builtIn(&r)

@@ -29,6 +29,8 @@ import (
 type Order struct {
 	Hosts []string // words of package egress
 	Setup []string // more of them, until the session's setup is over
+	// Ports are those of the session's own network that lead to this machine's 127.0.0.1.
+	Ports []int `json:",omitempty"`
 	// Environ is the session's environment without the gate's variables. It names the operator's own proxy.
 	Environ []string `json:"-"`
 }
@@ -59,7 +61,8 @@ const (
 	proxyUser = "session"
 )
 
-// Listen starts a proxy on loopback. log gets a line for each host that is refused, the first time.
+// Listen starts a proxy on the loopback of this thread's network, which connects from the network of the process. log
+// gets a line for each host that is refused, the first time.
 func Listen(o *Order, log func(line string)) (*Proxy, error) {
 	p := &Proxy{password: rand.Text(), log: log, room: make(chan struct{}, most)}
 	var err error
@@ -70,6 +73,11 @@ func Listen(o *Order, log func(line string)) (*Proxy, error) {
 		return nil, err
 	}
 	p.upstream = upstreamOf(o.Environ)
+	for _, port := range o.Ports { // first, because the kernel could choose one of them for the proxy
+		if err = p.lead(port); err != nil {
+			return nil, err
+		}
+	}
 	if p.listener, err = net.Listen("tcp4", "127.0.0.1:0"); err != nil {
 		return nil, fmt.Errorf("cannot start the session's proxy: %w", err)
 	}

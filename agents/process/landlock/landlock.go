@@ -36,6 +36,7 @@ type Rules struct {
 	Paths   []Path
 	Connect []Range `json:",omitempty"` // TCP ports of any host
 	AnyPort bool    `json:",omitempty"` // connect to every TCP port
+	AnyBind bool    `json:",omitempty"` // listen on every TCP port
 	// Listen are the TCP ports of this machine that programs may bind sockets to. Port 0 permits the port that the kernel
 	// chooses.
 	Listen []Range `json:",omitempty"`
@@ -141,6 +142,9 @@ func Restrict(r *Rules, version int) error {
 	attr := handled(version)
 	if r.AnyPort {
 		attr.Handled_access_net &^= connect
+	}
+	if r.AnyBind {
+		attr.Handled_access_net &^= listen
 	}
 	// The fields after Scoped belong to later versions; a kernel that does not know them requires 0.
 	size := unsafe.Offsetof(attr.Quiet_access_fs)
