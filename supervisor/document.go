@@ -169,7 +169,7 @@ func (st *state) heldWhyLocked(a *agents.Agent, now time.Time) (code threads.Cod
 	switch {
 	case paused:
 		r.Code, r.Note = threads.Paused, by.Words()
-	case known.Held(now):
+	case known.Held(now) || known.Rejected():
 		return cmp.Or(known.HeldAs, threads.AgentHeld), known.HeldWhy
 	case a.Token == "":
 		r.Code, r.Note = threads.NoToken, agents.TokenVar(a.Name)

@@ -74,8 +74,12 @@ type doubt struct {
 // reason.
 func (rn *sessionRunner) identified(x *session) bool {
 	no := rn.examine(x.ctx, &x.agent, x.Item.Ref.Repo)
-	if no == nil || x.ctx.Err() != nil {
-		return no == nil
+	if no == nil {
+		rn.state.trust(x.Agent)
+		return true
+	}
+	if x.ctx.Err() != nil {
+		return false
 	}
 	if no.code == threads.RepoOff { // the next plan holds the repository's items
 		return false
@@ -88,6 +92,29 @@ func (rn *sessionRunner) identified(x *session) bool {
 		rn.log.Error(fmt.Sprintf("[%s] held%s: %s", x.Agent, where, no.why))
 	}
 	return false
+}
+
+// recheckRejected asks the forge again about the agents of a thread whose token it has rejected, once their hold is
+// over. Otherwise an agent without work would seem to be well every five minutes, and people would be told each time.
+func (rn *sessionRunner) recheckRejected(ctx context.Context, thread string) {
+	for _, a := range rn.state.rejectedAgents(thread, time.Now()) {
+		var login string
+		err := rn.call(ctx, callTimeout, func(ctx context.Context, f Forge) (err error) {
+			login, err = f.WhoAmI(ctx, a.Token.Reveal())
+			return err
+		})
+		switch no := doubtOf(&a, login, err); {
+		case ctx.Err() != nil:
+			return
+		case no == nil:
+			rn.state.trust(a.Name)
+		case no.rest == unavailableRest:
+			no.code, no.why = threads.TokenRejected, rn.state.heldWhy(a.Name)
+			rn.state.holdAgent(a.Name, "", no)
+		default:
+			rn.state.holdAgent(a.Name, "", no)
+		}
+	}
 }
 
 // recheckAccount asks the forge again about the account and the repository of a failed session. The forge may now
@@ -173,4 +200,39 @@ func (st *state) holdAgent(name, repo string, no *doubt) (isNew bool) {
 	}
 	a.HoldAs(no.code, until, no.why)
 	return isNew
+}
+
+// rejectedAgents returns the agents of a thread whose token the forge rejected and about which it can be asked again.
+func (st *state) rejectedAgents(thread string, now time.Time) (list []agents.Agent) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.cfg == nil {
+		return nil
+	}
+	for _, a := range st.cfg.Agents {
+		if known := st.ledger.Agent(a.Name); a.Thread == thread && known.Rejected() && !known.Held(now) {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+// heldWhy returns why an agent is or was held.
+func (st *state) heldWhy(agent string) string {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.ledger.Agent(agent).HeldWhy
+}
+
+// trust ends the doubt about an agent whose token the forge recognises.
+func (st *state) trust(agent string) {
+	st.mu.Lock()
+	known := st.ledger.Agent(agent)
+	st.mu.Unlock()
+	if !known.Rejected() {
+		return
+	}
+	st.lockToChange()
+	defer st.mu.Unlock()
+	ledger.Entry(st.ledger.Agents, agent).Hold(time.Time{}, "")
 }

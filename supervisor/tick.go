@@ -24,6 +24,7 @@ func (p *planner) tick(ctx context.Context, thread string, need time.Time) (dela
 	if ctx.Err() != nil {
 		return 0
 	}
+	p.sessions.recheckRejected(ctx, thread)
 	now := time.Now()
 	t := p.state.tick(thread, now, p.room())
 	if t.more {

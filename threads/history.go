@@ -351,6 +351,10 @@ func (a *AgentHistory) HoldAs(code Code, until time.Time, why string) {
 	a.HeldAs, a.HeldUntil, a.HeldWhy = code, until, why
 }
 
+// Rejected reports whether the forge has rejected the agent's token and not recognised it since, even if the agent is
+// not Held any more, so that the forge may be asked again.
+func (a *AgentHistory) Rejected() bool { return a.HeldAs == TokenRejected && a.HeldWhy != "" }
+
 // Held reports whether the agent is held now.
 func (a *AgentHistory) Held(now time.Time) bool {
 	if a.HeldUntil.IsZero() {

@@ -132,6 +132,7 @@ func (c *client) Release(ctx context.Context, ref forge.Ref, login string) error
 				return nil
 			}
 			if h := c.f.holders[ref.Number]; c.foreignLocked(h) {
+				delete(c.runs, ref.Number)
 				return fmt.Errorf("%s: %w", ref.Short(), forge.ErrTaken)
 			}
 			do(it)

@@ -171,15 +171,16 @@ func (c *client) half(facts forge.Facts) forge.Facts {
 
 func (c *client) factsLocked(began time.Time) forge.Facts {
 	f := c.f
-	facts := forge.Facts{
-		Repos:    []forge.Repo{{Name: Repo, AsOf: began, DefaultBranch: "main", CommentsAsOf: began}},
-		Commands: slices.Clone(f.said),
-	}
-	if f.checks != nil {
-		facts.Repos[0].Branches = f.branchesLocked()
-	}
-	if f.off != "" {
-		facts.Repos[0].Off, facts.Repos[0].AsOf = f.off, time.Time{}
+	facts := forge.Facts{Commands: slices.Clone(f.said)}
+	for _, name := range f.Repos {
+		repo := forge.Repo{Name: name, AsOf: began, DefaultBranch: "main", CommentsAsOf: began}
+		if f.checks != nil {
+			repo.Branches = f.branchesLocked(name)
+		}
+		if f.off != "" {
+			repo.Off, repo.AsOf = f.off, time.Time{}
+		}
+		facts.Repos = append(facts.Repos, repo)
 	}
 	blocks := make(map[int64]bool)
 	for _, is := range f.issues {

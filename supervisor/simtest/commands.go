@@ -17,7 +17,8 @@ func (f *Forge) Command(n int64, login, text string) int64 {
 		panic("no command: " + text)
 	}
 	id := int64(1000 + len(f.said))
-	f.said = append(f.said, forge.CommandComment{Ref: Ref(n), ID: id, Author: login, At: time.Now(), Command: command})
+	said := forge.CommandComment{Ref: f.refLocked(n), ID: id, Author: login, At: time.Now(), Command: command}
+	f.said = append(f.said, said)
 	return id
 }
 

@@ -5,14 +5,13 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Repo is the only repository of a simulated forge.
+// Repo is the repository of a simulated forge that has only one.
 const Repo = "johba/harb"
 
 // Ref names an issue or pull request of Repo.
@@ -32,20 +31,18 @@ type Forge struct {
 	Lag     time.Duration // time from the state that a scan shows to its answer
 	// Tokens has the logins by token.
 	Tokens map[string]string
+	// Repos are the repositories, which share the numbers of their issues and pull requests.
+	Repos []string
 
 	mu       sync.Mutex // guards the fields below
 	fault    Fault
-	off      string // why the repository cannot be worked on
-	cold     int    // scans that stop early
-	strict   bool   // merges only pull requests that have the newest commit of main
-	overlaps bool   // a merge of main into a branch changes what its pull request changes
-	tip      int    // merges into main
-	// With checks, main and each pull request have them. Those of a commit that has one of the reds in it fail.
-	checks   []string
-	breaks   int             // the merge that makes main red
-	reds     map[string]bool // commits of main that are red
-	redBy    forge.Ref
-	redAt    time.Time
+	off      string                 // why the repository cannot be worked on
+	cold     int                    // scans that stop early
+	strict   bool                   // merges only pull requests that have the newest commit of main
+	overlaps bool                   // a merge of main into a branch changes what its pull request changes
+	mains    map[string]*mainBranch // by repository
+	checks   []string               // of main and of each pull request; those of what has a red commit in it fail
+	breaks   int                    // merges until one turns its main branch red; 0: none does
 	issues   map[int64]*forge.Issue
 	pulls    map[int64]*forge.Pull
 	asked    map[int64]map[string][]time.Time // comments of others, by number and account
@@ -79,6 +76,15 @@ func set[T any](mu *sync.Mutex, field *T, value T) {
 	*field = value
 }
 
+// setToken gives the account of a token; "" makes the forge reject it.
+func (f *Forge) setToken(token, login string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.Tokens[token] = login; login == "" {
+		delete(f.Tokens, token)
+	}
+}
+
 // Fail sets the fault; nil means none.
 func (f *Forge) Fail(fault Fault) { set(&f.mu, &f.fault, fault) }
 
@@ -93,52 +99,6 @@ func (f *Forge) Strict(overlaps bool) {
 	f.strict, f.overlaps = true, overlaps
 }
 
-// Check gives main and each pull request checks, and makes the n-th merge break them; n counts from 1.
-func (f *Forge) Check(n int, names ...string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.checks, f.breaks, f.reds = names, n, make(map[string]bool)
-}
-
-// Repair pushes a commit to main that repairs its checks.
-func (f *Forge) Repair() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.moveLocked(forge.Ref{})
-	delete(f.reds, f.tipLocked())
-}
-
-// moveLocked gives main a new commit, which is red after a red one.
-func (f *Forge) moveLocked(by forge.Ref) {
-	was := f.reds[f.tipLocked()]
-	if f.tip++; f.tip == f.breaks {
-		f.redBy, f.redAt = by, time.Now()
-	}
-	if f.checks != nil && (was || f.tip == f.breaks) {
-		f.reds[f.tipLocked()] = true
-	}
-}
-
-// checkedLocked fills in the checks of a pull request and of main.
-func (f *Forge) checkedLocked(p *forge.Pull) {
-	if p.CI = forge.CISuccess; f.reds[p.MergeBase] && !isRevert(p) {
-		p.CI, p.Red, p.RedBefore = forge.CIFailure, f.checks, f.checks
-	}
-}
-
-// isRevert reports whether a pull request takes back what made main red.
-func isRevert(p *forge.Pull) bool { return strings.HasPrefix(p.Title, "Revert ") }
-
-func (f *Forge) branchesLocked() []forge.Branch {
-	main := forge.Branch{Name: "main", SHA: f.tipLocked(), CI: forge.CISuccess}
-	if f.reds[main.SHA] {
-		main.CI, main.Red, main.Since, main.By = forge.CIFailure, f.checks, f.redAt, f.redBy
-	}
-	return []forge.Branch{main}
-}
-
-func (f *Forge) tipLocked() string { return fmt.Sprintf("main%d", f.tip) }
-
 // Cold makes the next n scans stop early: they return the issues without their dependencies.
 func (f *Forge) Cold(n int) { set(&f.mu, &f.cold, n) }
 
@@ -147,6 +107,8 @@ func NewForge() *Forge {
 	return &Forge{
 		Latency: 40 * time.Millisecond,
 		Tokens:  make(map[string]string),
+		Repos:   []string{Repo},
+		mains:   make(map[string]*mainBranch),
 		issues:  make(map[int64]*forge.Issue),
 		pulls:   make(map[int64]*forge.Pull),
 		asked:   make(map[int64]map[string][]time.Time),
@@ -159,17 +121,22 @@ func NewForge() *Forge {
 	}
 }
 
-// Issue files an issue with blockers in the backlog, and returns its number.
+// Issue files an issue of Repo with blockers in the backlog, and returns its number.
 func (f *Forge) Issue(title string, blockers ...int64) int64 {
+	return f.IssueIn(Repo, title, blockers...)
+}
+
+// IssueIn files an issue of a repository with blockers in the backlog, and returns its number.
+func (f *Forge) IssueIn(repo, title string, blockers ...int64) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.last++
 	is := &forge.Issue{
-		Ref: Ref(f.last), Title: title, Author: "johba", Labels: []string{forge.LabelBacklog},
+		Ref: forge.Ref{Repo: repo, Number: f.last}, Title: title, Author: "johba", Labels: []string{forge.LabelBacklog},
 		Created: time.Now(), Updated: time.Now(), BlockersKnown: true,
 	}
 	for _, b := range blockers {
-		is.Blockers = append(is.Blockers, forge.Blocker{Ref: Ref(b)})
+		is.Blockers = append(is.Blockers, forge.Blocker{Ref: f.refLocked(b)})
 	}
 	f.issues[f.last] = is
 	return f.last
@@ -181,7 +148,7 @@ func (f *Forge) Open(issue int64, login string) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for n, p := range f.pulls {
-		if slices.Contains(p.Closes, Ref(issue)) && !p.Closed {
+		if slices.Contains(p.Closes, f.refLocked(issue)) && !p.Closed {
 			f.pushLocked(p)
 			return n
 		}
@@ -189,6 +156,17 @@ func (f *Forge) Open(issue int64, login string) int64 {
 	n := f.openLocked(login, issue)
 	f.pulls[n].Title, f.pulls[n].Head = f.issues[issue].Title, "fix/issue-"+strconv.FormatInt(issue, 10)
 	return n
+}
+
+// refLocked returns the reference of a number. One that nothing has is of Repo.
+func (f *Forge) refLocked(n int64) forge.Ref {
+	if is := f.issues[n]; is != nil {
+		return is.Ref
+	}
+	if p := f.pulls[n]; p != nil {
+		return p.Ref
+	}
+	return Ref(n)
 }
 
 // OpenMore opens a pull request beside those that there are, on a branch of its own, and returns its number. Its text
@@ -201,12 +179,16 @@ func (f *Forge) OpenMore(login string, closes ...int64) int64 {
 
 func (f *Forge) openLocked(login string, closes ...int64) int64 {
 	f.last++
+	repo := Repo
+	if len(closes) > 0 {
+		repo = f.refLocked(closes[0]).Repo
+	}
 	p := &forge.Pull{
-		Ref: Ref(f.last), Title: "more", Author: login, Head: fmt.Sprintf("more-%d", f.last), HeadRepo: Repo, Base: "main",
-		Mergeable: forge.MergeClean, Created: time.Now(), MergeBase: f.tipLocked(),
+		Ref: forge.Ref{Repo: repo, Number: f.last}, Title: "more", Author: login, Head: fmt.Sprintf("more-%d", f.last),
+		HeadRepo: repo, Base: "main", Mergeable: forge.MergeClean, Created: time.Now(), MergeBase: f.tipLocked(repo),
 	}
 	for _, n := range closes {
-		p.Closes = append(p.Closes, Ref(n))
+		p.Closes = append(p.Closes, f.refLocked(n))
 	}
 	f.pushLocked(p)
 	f.pulls[f.last] = p

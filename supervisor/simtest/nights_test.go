@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,9 +25,16 @@ import (
 
 // mailbox has the messages of a real notifier.
 type mailbox struct {
-	mu    sync.Mutex // guards the field below
-	lines []string
+	mu      sync.Mutex // guards the field below
+	letters []letter
 }
+
+type letter struct {
+	at   time.Time
+	text string
+}
+
+func (l letter) String() string { return l.at.Format(time.TimeOnly) + " " + l.text }
 
 // told makes a life send messages, and returns those that people get.
 func (w *World) told() (*mailbox, func(*Life)) {
@@ -37,11 +45,10 @@ func (w *World) told() (*mailbox, func(*Life)) {
 		},
 	}
 	return box, func(l *Life) {
-		n := &notify.Notifier{Config: func() *threads.Config { return w.Config }, StateDir: w.Dir, Log: l.Log}
+		config := w.Config
+		n := &notify.Notifier{Config: func() *threads.Config { return config }, StateDir: w.Dir, Log: l.Log}
 		n.Deliver = func(_ context.Context, _ threads.Recipient, letter notify.Letter) error {
-			box.mu.Lock()
-			defer box.mu.Unlock()
-			box.lines = append(box.lines, letter.Title+"\n"+letter.Text)
+			box.add(letter.Title + "\n" + letter.Text)
 			return nil
 		}
 		l.Notify = n
@@ -49,13 +56,24 @@ func (w *World) told() (*mailbox, func(*Life)) {
 	}
 }
 
-// with returns the messages that contain a text.
-func (b *mailbox) with(text string) (list []string) {
+func (b *mailbox) add(text string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, line := range b.lines {
-		if strings.Contains(line, text) {
-			list = append(list, line)
+	b.letters = append(b.letters, letter{time.Now(), text})
+}
+
+// all returns the messages in their order.
+func (b *mailbox) all() []letter {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.letters)
+}
+
+// with returns the texts of the messages that contain a text.
+func (b *mailbox) with(text string) (list []string) {
+	for _, l := range b.all() {
+		if strings.Contains(l.text, text) {
+			list = append(list, l.text)
 		}
 	}
 	return list
@@ -130,7 +148,7 @@ func TestNightOfAFailingAgent(t *testing.T) {
 // the repair everything goes on by itself.
 func TestNightOfARedMain(t *testing.T) {
 	t.Run("a person repairs it", func(t *testing.T) {
-		nightOfARedMain(t, func(w *World, _ string) { w.Forge.Repair() })
+		nightOfARedMain(t, func(w *World, _ string) { w.Forge.Repair(Repo) })
 	})
 	t.Run("an agent reverts the merge", func(t *testing.T) {
 		nightOfARedMain(t, func(w *World, by string) {
@@ -146,7 +164,8 @@ func nightOfARedMain(t *testing.T, repair func(w *World, by string)) {
 		for range 12 {
 			w.Forge.Issue("work")
 		}
-		w.Forge.Check(4, "ci/test")
+		w.Forge.Check("ci/test")
+		w.Forge.Break(4)
 		l := w.Start(tell)
 		w.Until(6*time.Hour, "main is red", func() bool { return len(l.Document().Alarms) == 1 })
 		w.Until(6*time.Hour, "pull requests wait for it", func() bool {
@@ -243,6 +262,46 @@ func TestNightOfARejectedToken(t *testing.T) {
 			t.Errorf("after it: got %q", why)
 		}
 		l.Stop()
+	})
+}
+
+// An agent whose token the forge rejects has no work for a night. It is held until the forge knows the token again, and
+// not for five minutes at a time: people are told once.
+func TestNightOfAnIdleAgentsToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		box, tell := w.told()
+		w.Forge.Issue("work")
+		w.Exec.Script = func(job agents.Job, n int) Script {
+			if w.Forge.setToken("token-of-"+job.Agent, ""); n == 1 && job.Kind == agents.KindIssue {
+				return reports(10*time.Second, agents.Failed, "push: 401")
+			}
+			return w.Work(job, n)
+		}
+		l := w.Start(tell)
+		time.Sleep(time.Minute)
+		name := w.Exec.Runs()[0].Job.Agent
+		w.Forge.Edit(1, func(is *forge.Issue) { is.Closed = true })
+		held := func() bool {
+			return slices.ContainsFunc(l.Document().Agents, func(a control.AgentDocument) bool {
+				return a.Name == name && a.Code == threads.TokenRejected && a.NeedsPerson
+			})
+		}
+		for range 8 * 60 {
+			if time.Sleep(time.Minute); !held() {
+				t.Fatalf("%s is not held at %s", name, time.Now().Format(time.TimeOnly))
+			}
+		}
+		if got := box.with(name + " can start nothing"); len(got) != 1 {
+			t.Errorf("got messages %q, want one", got)
+		}
+		w.Forge.setToken("token-of-"+name, name)
+		w.Until(10*time.Minute, "it is well again", func() bool { return !held() })
+		if n := strings.Count(w.Log.String(), "over: agent-held "+name); n != 1 {
+			t.Errorf("the log says %d times that it is over, want once:\n%s", n, w.Log.String())
+		}
+		l.Stop()
+		w.Check()
 	})
 }
 

@@ -198,7 +198,7 @@ func (l *Life) Stop() time.Duration {
 }
 
 // Kill ends a life like SIGKILL: nothing that it does later has an effect. The next life starts with a copy of its
-// journal and receipts as of this moment.
+// journal, of its receipts and of what it sent as of this moment.
 func (l *Life) Kill() {
 	if !l.power.off.CompareAndSwap(false, true) {
 		return
@@ -208,12 +208,12 @@ func (l *Life) Kill() {
 		l.w.T.Error(err)
 		return
 	}
-	for _, name := range []string{"journal.jsonl", "instance"} {
+	for _, name := range []string{"journal.jsonl", "instance", "notified.json"} {
 		text, err := os.ReadFile(filepath.Join(l.w.Dir, name))
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, name), text, 0o600)
 		}
-		if err != nil {
+		if err != nil && !(errors.Is(err, fs.ErrNotExist) && name == "notified.json") { // there may be no notifier
 			l.w.T.Error(err)
 		}
 	}

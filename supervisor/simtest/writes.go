@@ -127,12 +127,12 @@ func (c *client) Merge(ctx context.Context, ref forge.Ref, headSHA, base string)
 			return nil
 		case p.Closed, p.HeadSHA != headSHA, p.Base != base, p.Draft, p.Mergeable != forge.MergeClean:
 			return fmt.Errorf("cannot merge %s: %w", ref.Short(), forge.ErrConflict)
-		case c.f.strict && p.MergeBase != c.f.tipLocked():
+		case c.f.strict && p.MergeBase != c.f.tipLocked(ref.Repo):
 			return &forge.Refusal{Cause: forge.RefusedOutdated, Words: "The head branch is behind the base branch"}
 		}
-		c.f.moveLocked(ref)
+		c.f.moveLocked(ref.Repo, ref)
 		if isRevert(p) {
-			delete(c.f.reds, c.f.tipLocked())
+			delete(c.f.mainLocked(ref.Repo).reds, c.f.tipLocked(ref.Repo))
 		}
 		p.Merged, p.Closed, p.Ended, p.Updated = true, true, time.Now(), time.Now()
 		for _, ref := range p.Closes {
@@ -153,7 +153,7 @@ func (c *client) Update(ctx context.Context, ref forge.Ref, headSHA string) (now
 			return fmt.Errorf("cannot update %s: %w", ref.Short(), forge.ErrConflict)
 		}
 		c.f.pushLocked(p)
-		p.MergeBase = c.f.tipLocked()
+		p.MergeBase = c.f.tipLocked(ref.Repo)
 		now = forge.Updated{Head: p.HeadSHA, MergeBase: p.MergeBase, Same: !c.f.overlaps}
 		c.f.wrote("update %s", ref.Short())
 		return nil
@@ -165,13 +165,13 @@ func (c *client) Update(ctx context.Context, ref forge.Ref, headSHA string) (now
 func (c *client) File(ctx context.Context, d forge.Draft) (ref forge.Ref, err error) {
 	err = c.do(ctx, "file", func() error {
 		f := c.f
-		if d.Repo != Repo {
+		if !slices.Contains(f.Repos, d.Repo) {
 			return fmt.Errorf("cannot file an issue in %s: %w", d.Repo, forge.ErrNotFound)
 		}
 		mark := "<!-- disinto:" + d.Key + " -->"
-		for n, is := range f.issues {
+		for _, is := range f.issues {
 			if d.Key != "" && strings.HasSuffix(is.Body, mark) {
-				ref = Ref(n)
+				ref = is.Ref
 				return nil
 			}
 		}
@@ -179,7 +179,7 @@ func (c *client) File(ctx context.Context, d forge.Draft) (ref forge.Ref, err er
 			d.Body += "\n\n" + mark
 		}
 		f.last++
-		ref = Ref(f.last)
+		ref = forge.Ref{Repo: d.Repo, Number: f.last}
 		labels := slices.Clone(d.Labels)
 		slices.Sort(labels)
 		f.issues[f.last] = &forge.Issue{
