@@ -71,7 +71,8 @@ func newNight(t *testing.T, seed uint64) *wholeNight {
 	c.Agents = nil
 	add := func(name, role string, thread int) {
 		c.Agents = append(c.Agents, agents.Agent{
-			Name: name, Login: name, Roles: []string{role}, Thread: c.Threads[thread].Name, Token: agents.Secret("token-of-" + name),
+			Name: name, Login: name, Roles: []string{role}, Thread: c.Threads[thread].Name,
+			Token: agents.Secret("token-of-" + name),
 		})
 		c.Threads[thread].Agents = append(c.Threads[thread].Agents, name)
 		n.Forge.Tokens["token-of-"+name] = name
