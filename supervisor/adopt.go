@@ -35,7 +35,7 @@ func (s *Supervisor) adoptState(_ context.Context, _ control.AdoptRequest, repor
 	if err := s.state.rewrite(); err != nil {
 		s.journalled(err)
 	}
-	s.log.Warn("this supervisor has adopted " + s.StateDir + ": it has a new identity, " + id)
+	s.log.Info("this supervisor has adopted " + s.StateDir + ": it has a new identity, " + id)
 	report.Add("adopted: its new identity is %s", id)
 	if s.state.pausedForTwin() {
 		err = s.pausing.setPauses(report, &control.PauseRequest{}, []threads.Pause{{}}, true)

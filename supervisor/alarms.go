@@ -136,38 +136,3 @@ func (st *state) failingCrews(now time.Time) (list []control.AlarmDocument) {
 func (st *state) employsLocked(c threads.Crew) bool {
 	return st.cfg != nil && (st.cfg.Agent(c.Agent) != nil || st.cfg.Thread(c.Thread) != nil || st.cfg.Role(c.Role) != nil)
 }
-
-// alarmLog logs each alarm once, and its end. The zero value has logged none. One goroutine uses it.
-type alarmLog struct{ standing map[string]string }
-
-// news returns the log lines of a new status: its alarms, and what else starts nothing now, agents that wait for a
-// person, and threads that are rate limited or backing off.
-func (a *alarmLog) news(d *control.Document) (lines []notice) {
-	list := slices.Clone(d.Alarms)
-	for i := range d.Agents {
-		if x := &d.Agents[i]; x.State == control.AgentHeld && x.NeedsPerson {
-			words := x.Name + " can start nothing: " + strings.TrimPrefix(x.Why, x.Name+" ")
-			list = append(list, control.AlarmDocument{Code: threads.AgentHeld, About: x.Name, Words: words})
-		}
-	}
-	for i := range d.Threads {
-		if t := &d.Threads[i]; !t.ParkedUntil.IsZero() {
-			words := "thread " + t.Name + " is " + t.Rest() + " until " + t.ParkedUntil.Format(time.RFC3339) + ": " + t.ParkedWhy
-			list = append(list, control.AlarmDocument{Code: t.ParkedAs, About: t.Name, Words: words})
-		}
-	}
-	now := make(map[string]string, len(list))
-	for i := range list {
-		key := string(list[i].Code) + " " + list[i].About
-		if now[key] = list[i].About; a.standing[key] == "" {
-			lines = append(lines, notice{warn: true, words: list[i].Words})
-		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(a.standing)) {
-		if now[key] == "" {
-			lines = append(lines, notice{words: "over: " + key})
-		}
-	}
-	a.standing = now
-	return lines
-}

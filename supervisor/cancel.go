@@ -73,7 +73,7 @@ func (k *clerk) beginCancel(items []forge.Ref, closing bool) (chores []*chore, s
 	}
 	k.state.recordThen(said, func(b *state) { chores, sessions = b.cancelLocked(items) })
 	for _, x := range sessions {
-		k.log.Info(x.tag + " stopping: " + threads.Reason{Code: threads.StopCancelled}.Text())
+		k.of(x.RunID).Info(x.tag + " stopping: " + threads.Reason{Code: threads.StopCancelled}.Text())
 	}
 	return chores, sessions
 }

@@ -188,7 +188,8 @@ func (st *state) choreDone(c *chore, row action, err error) notice {
 		return notice{}
 	}
 	c.failed = text(err)
-	return notice{bad: true, words: fmt.Sprintf("%s cannot %s, tried again: %s", c.tag, row.verb, text(err))}
+	words := fmt.Sprintf("%s cannot %s, tried again: %s", c.tag, row.verb, text(err))
+	return notice{warn: errors.Is(err, forge.ErrForbidden), words: words}
 }
 
 // rest returns the delay after a failure, and counts refusals.

@@ -20,7 +20,7 @@ func (inf *inference) explainCold(x *session, end *ledger.End) {
 	r := inf.state.resumed(x, end.Resumed)
 	inf.servers.around(x.thread.BaseURL, &r)
 	if end.Cold = r.Cold(); end.Cold != "" {
-		inf.log.Warn(fmt.Sprintf("%s computed its conversation again: %s", x.tag, end.Cold))
+		inf.of(x.RunID).Info(fmt.Sprintf("%s computed its conversation again: %s", x.tag, end.Cold))
 	}
 }
 

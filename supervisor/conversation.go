@@ -177,7 +177,7 @@ func (cv *conversation) ask(said forge.CommandComment) {
 	heard.Asked, heard.Done = err == nil, err != nil
 	tag := wordsOf(cv.state.config(), said.Ref, "")
 	if err != nil {
-		cv.log.Warn(fmt.Sprintf("[%s] cannot ask %s to confirm %s: %s", tag, said.Author, command, text(err)))
+		cv.log.Info(fmt.Sprintf("[%s] cannot ask %s to confirm %s: %s", tag, said.Author, command, text(err)))
 	} else {
 		cv.log.Info(fmt.Sprintf("[%s] %s by %s waits for a thumbs-up: no web hook shows who wrote it", tag, command,
 			said.Author))
@@ -226,7 +226,7 @@ func (cv *conversation) reply(h ledger.Heard) {
 	}
 	if err != nil {
 		tag := wordsOf(cv.state.config(), forge.Ref(h.Ref), "")
-		cv.log.Warn(fmt.Sprintf("[%s] cannot answer a command: %s", tag, text(err)))
+		cv.log.Info(fmt.Sprintf("[%s] cannot answer a command: %s", tag, text(err)))
 	}
 	h.Done = true
 	cv.state.record(ledger.Record{At: time.Now(), Heard: &h})

@@ -64,7 +64,7 @@ func (rn *sessionRunner) copyLog(x *session) {
 			err = far.Log(ctx, x.RunID, true, w)
 		}
 		if err != nil && !errors.Is(err, errLogFull) && ctx.Err() == nil {
-			rn.log.Warn(fmt.Sprintf("%s cannot copy the whole log: %s", x.tag, text(err)))
+			rn.of(x.RunID).Info(fmt.Sprintf("%s cannot copy the whole log: %s", x.tag, text(err)))
 		}
 	})
 }

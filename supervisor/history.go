@@ -88,7 +88,7 @@ func (h *history) life(verb string, item forge.Ref) (*control.ItemDocument, erro
 	h.view(func(snap threads.Snapshot) { d.DependsOn, d.Blocks = threads.Around(snap, item) })
 	waited, err := answers.Waits(h.stateDir, item, time.Now())
 	if err != nil {
-		h.log.Warn(fmt.Sprintf("cannot read what %s waited for: %s", item, text(err)))
+		h.log.Info(fmt.Sprintf("cannot read what %s waited for: %s", item, text(err)))
 	}
 	for _, w := range waited {
 		if seconds := int64(w.Took.Seconds()); seconds > 0 {

@@ -89,7 +89,8 @@ func (rn *sessionRunner) identified(x *session) bool {
 		if no.code == threads.NoAccess {
 			where = " in " + x.Item.Ref.Repo
 		}
-		rn.log.Error(fmt.Sprintf("[%s] held%s: %s", x.Agent, where, no.why))
+		asksAgain := no.rest == unavailableRest
+		rn.logNotices(notice{run: x.RunID, warn: !asksAgain, words: fmt.Sprintf("[%s] held%s: %s", x.Agent, where, no.why)})
 	}
 	return false
 }

@@ -26,7 +26,7 @@ func (rn *sessionRunner) deliver(x *session) {
 		return
 	}
 	if err := to.Tell(x.RunID, list); err != nil {
-		rn.log.Warn(fmt.Sprintf("%s cannot be told now, the next session is: %s", x.tag, text(err)))
+		rn.of(x.RunID).Info(fmt.Sprintf("%s cannot be told now, the next session is: %s", x.tag, text(err)))
 		return
 	}
 	if x.role.CLI == "" {

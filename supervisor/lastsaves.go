@@ -67,7 +67,7 @@ func (inf *inference) saveOnService(service *threads.Service) {
 		for _, x := range list {
 			inf.background(&all, "the conversation of "+x.tag, func() {
 				if _, known, err := inf.saveTo(inf.base, lastSave, x, x.RunID+"restart"); known && err != nil {
-					inf.log.Info(x.tag + " conversation not saved: " + text(err))
+					inf.of(x.RunID).Info(x.tag + " conversation not saved: " + text(err))
 				}
 			})
 		}

@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/hashicorp/go-hclog"
+
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads"
@@ -14,22 +16,30 @@ import (
 type notice struct {
 	bad   bool   // an error
 	warn  bool   // a person must act
+	run   string // the session that it is about; empty for none
 	words string // nothing is logged if empty
 }
 
 func (c *core) logNotices(list ...notice) {
 	for _, n := range list {
+		log := c.log
+		if n.run != "" {
+			log = c.of(n.run)
+		}
 		switch {
 		case n.words == "":
 		case n.bad:
-			c.log.Error(n.words)
+			log.Error(n.words)
 		case n.warn:
-			c.log.Warn(n.words)
+			log.Warn(n.words)
 		default:
-			c.log.Info(n.words)
+			log.Info(n.words)
 		}
 	}
 }
+
+// of returns the log for lines about a session, which all have its run id: a search for it finds the whole session.
+func (c *core) of(run string) hclog.Logger { return c.log.With("run", run) }
 
 // tag begins a log line about an agent's work: [dev-qwen #11]. It names the repository only where several are
 // configured.

@@ -31,7 +31,7 @@ func (p *planner) rebalance(now time.Time) {
 func (p *planner) weigh(c *fleet.Cycle) (moves []*chore) {
 	moves, stuck := p.state.weigh(p.hub, c, time.Now(), p.room())
 	if stuck {
-		p.log.Error(stuckWords(p.state.config(), c))
+		p.log.Warn(stuckWords(p.state.config(), c))
 	}
 	return moves
 }

@@ -118,7 +118,7 @@ func (rs *receipting) receipt(x *session, end *ledger.End, at time.Time) *ledger
 	if !written {
 		full := rs.state.receipt(x, end, at)
 		if head, err = rs.store.Add(full); err != nil {
-			rs.log.Warn(x.tag + " " + text(err) + ": it stays in memory until there is room")
+			rs.of(x.RunID).Info(x.tag + " " + text(err) + ": it stays in memory until there is room")
 			rs.keep(unkeptReceipt{full, r.Pull, r.Chain})
 			return nil
 		}
@@ -193,7 +193,7 @@ func (rs *receipting) showNow(w *showing) {
 	defer w.write.end()
 	err := rs.keepComment(w.pull, receiptsComment(rs.Instance(), rs.state.receipted(w.pull, w.Chain)))
 	if isPermanent(err) {
-		rs.log.Warn(fmt.Sprintf("[%s] cannot show receipts: %s", wordsOf(rs.state.config(), w.pull, ""), text(err)))
+		rs.log.Info(fmt.Sprintf("[%s] cannot show receipts: %s", wordsOf(rs.state.config(), w.pull, ""), text(err)))
 		err = nil
 	}
 	if err == nil {

@@ -207,7 +207,7 @@ func (s *Supervisor) shutdown(abandon func()) {
 	case <-done:
 	case <-limit.C:
 		abandon()
-		s.log.Warn("stopped before every claim was released: the next start releases the rest")
+		s.log.Info("stopped before every claim was released: the next start releases the rest")
 	}
 	s.services.stopServices(end)
 }

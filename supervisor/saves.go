@@ -88,11 +88,11 @@ func (inf *inference) restoreConversation(x *session) {
 	}
 	moved, err := v.server.Restore(ctx, slot, v.File())
 	if err != nil {
-		inf.log.Info(fmt.Sprintf("%s starts cold: %s", x.tag, text(err)))
+		inf.of(x.RunID).Info(fmt.Sprintf("%s starts cold: %s", x.tag, text(err)))
 		return
 	}
 	v.restored = moved.Tokens
-	inf.log.Debug(fmt.Sprintf("%s conversation of %d tokens restored", x.tag, moved.Tokens))
+	inf.of(x.RunID).Debug(fmt.Sprintf("%s conversation of %d tokens restored", x.tag, moved.Tokens))
 }
 
 // save saves the conversation of a session whose program has ended, while the session still has its slot.
@@ -106,14 +106,14 @@ func (inf *inference) save(x *session, out agents.Outcome, ran bool) {
 		tokens, known, err = inf.saveTo(inf.base, inf.saves.left(), x, x.RunID)
 	}
 	if err == nil && !known {
-		inf.log.Debug(x.tag + " conversation not saved: the slot that has it is unknown")
+		inf.of(x.RunID).Debug(x.tag + " conversation not saved: the slot that has it is unknown")
 		return
 	}
 	if err == nil {
 		v.saved = tokens
 	}
 	if inf.saves.set(x.Thread, err) {
-		inf.log.Warn(fmt.Sprintf("%s conversation not saved: %s", x.tag, text(err)))
+		inf.of(x.RunID).Info(fmt.Sprintf("%s conversation not saved: %s", x.tag, text(err)))
 	}
 	inf.touchStatus()
 }

@@ -175,7 +175,7 @@ func (s *scanner) prepare(ctx context.Context, client Forge) error {
 	}
 	s.scans.setPrepared(err == nil)
 	if was := s.state.prepared(err); err != nil && text(err) != text(was) {
-		s.log.Error("the forge is not ready: " + text(err))
+		s.log.Warn("the forge is not ready: " + text(err))
 	}
 	return nil
 }
@@ -187,7 +187,7 @@ func scanNews(was, err error) notice {
 	case err == nil && was != nil:
 		return notice{words: "the forge answers again"}
 	case err != nil && (was == nil || errors.Is(was, forge.ErrUnavailable) != errors.Is(err, forge.ErrUnavailable)):
-		return notice{bad: true, words: "cannot read the forge, running sessions continue: " + text(err)}
+		return notice{warn: true, words: "cannot read the forge, running sessions continue: " + text(err)}
 	}
 	return notice{}
 }

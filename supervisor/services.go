@@ -93,7 +93,7 @@ func (v *serviceRunner) stopServices(until time.Time) {
 	select {
 	case <-done:
 	case <-time.After(time.Until(until)):
-		v.log.Warn("stopped before every service had ended: the kernel kills the others")
+		v.log.Info("stopped before every service had ended: the kernel kills the others")
 	}
 }
 
@@ -106,9 +106,12 @@ func (v *serviceRunner) inService(x *service) {
 		is, needing := v.serving.ended(x, how, time.Now())
 		v.recordChanges()
 		forget(v.runner, run)
-		if is.Phase == services.Resting || is.Phase == services.Ended && is.Fails > 0 {
-			v.log.Error(failure(name, &is, needing))
-		} else {
+		switch {
+		case is.Phase == services.Resting:
+			v.log.Info(failure(name, &is, needing))
+		case is.Phase == services.Ended && is.Fails > 0:
+			v.log.Warn(failure(name, &is, needing))
+		default:
 			v.log.Info("service " + name + " has ended")
 		}
 		v.serviceChanged()
@@ -236,7 +239,7 @@ func (v *serviceRunner) checkReady(q question) {
 	case is.Phase == services.Ready:
 		v.log.Info(fmt.Sprintf("service %s is ready after %s", q.Name, control.Age(time.Since(was.Since))))
 	case is.Phase == services.Silent:
-		v.log.Error("service " + q.Name + " does not answer: " + why)
+		v.log.Warn("service " + q.Name + " does not answer: " + why)
 	}
 	v.serviceChanged()
 }

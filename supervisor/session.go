@@ -173,7 +173,7 @@ func (rn *sessionRunner) execute(x *session) (out agents.Outcome, ran bool) {
 	}
 	out = rn.order(x, job, func(begun agents.Started) {
 		ran = true
-		rn.safely("the start of "+x.tag, func() { rn.started(x, begun) })
+		rn.safely("the start of "+x.tag+" "+x.RunID, func() { rn.started(x, begun) })
 	})
 	return out, ran
 }
@@ -184,7 +184,7 @@ func (rn *sessionRunner) started(x *session, begun agents.Started) {
 	defer close(x.atWork)
 	rn.state.began(x, begun)
 	rn.placed(x, begun)
-	rn.log.Info(fmt.Sprintf("%s running %s%s", x.tag, task(&x.Item), because(&x.Item)))
+	rn.of(x.RunID).Info(fmt.Sprintf("%s running %s%s", x.tag, task(&x.Item), because(&x.Item)))
 	rn.tellLate(x)
 	rn.events.Send(control.EventStarted, rn.state.show(x))
 	rn.touchStatus()
@@ -197,7 +197,7 @@ func (rn *sessionRunner) tellLate(x *session) {
 		return
 	}
 	if n := role.Missed(x.Item.Since, time.Now(), x.Item.Ref.Repo); n > 0 {
-		rn.log.Warn(fmt.Sprintf("%s runs late: it was due at %s; missed since then: %s", x.tag,
+		rn.of(x.RunID).Info(fmt.Sprintf("%s runs late: it was due at %s; missed since then: %s", x.tag,
 			x.Item.Since.Format("2006-01-02 15:04"), control.Count(n, "more run")))
 	}
 }
@@ -262,7 +262,7 @@ func (rn *sessionRunner) release(x *session) {
 		return f.Release(ctx, x.Item.Ref, x.agent.Login)
 	})
 	if err != nil {
-		rn.log.Warn(fmt.Sprintf("%s cannot release the claim yet: %s", x.tag, text(err)))
+		rn.of(x.RunID).Info(fmt.Sprintf("%s cannot release the claim yet: %s", x.tag, text(err)))
 		return
 	}
 	rn.state.record(ledger.Record{At: time.Now(), Released: &ledger.Released{Ref: ledger.Ref(x.Item.Ref)}})
@@ -316,7 +316,7 @@ func (x *session) begun() time.Time { return x.Started }
 // retire frees the slot and the agent of a session that has ended but is not judged.
 func (rn *sessionRunner) retire(x *session, err error) {
 	rn.state.drop(x)
-	rn.log.Warn(fmt.Sprintf("%s ended; its outcome waits for the forge: %s", x.tag, text(err)))
+	rn.of(x.RunID).Info(fmt.Sprintf("%s ended; its outcome waits for the forge: %s", x.tag, text(err)))
 	rn.kicks.thread(x.Thread, time.Now())
 	rn.touchStatus()
 }
@@ -324,7 +324,7 @@ func (rn *sessionRunner) retire(x *session, err error) {
 // ending returns the log line of a session that ended.
 func ending(stateDir string, x *session, e *ledger.End) notice {
 	if e.Claim == ledger.ClaimTaken { // not a fault: this is how hosts share the work
-		return notice{words: x.tag + " goes to another: " + e.Reason}
+		return notice{run: x.RunID, words: x.tag + " goes to another: " + e.Reason}
 	}
 	words := fmt.Sprintf("%s %s %s", x.tag, task(&x.Item), e.Result)
 	if e.Result.BurnsAttempt() && !e.NeverRan && x.Item.Kind != agents.KindSchedule {
@@ -339,16 +339,16 @@ func ending(stateDir string, x *session, e *ledger.End) notice {
 		words += " (" + logPath(stateDir, x.Agent, x.RunID) + ")"
 	}
 	// One failed attempt needs nobody: the next one follows, and an agent that fails again and again is an alarm.
-	return notice{warn: e.Result == agents.TokenRejected || e.Result == agents.NoPlace, words: words}
+	return notice{run: x.RunID, warn: e.Result == agents.TokenRejected || e.Result == agents.NoPlace, words: words}
 }
 
 // inSession runs a session's goroutine. After a panic the session counts as failed, and its claim, slot and agent are
 // freed.
 func (rn *sessionRunner) inSession(x *session, live func(*session)) {
-	rn.background(&rn.running, "the end of "+x.tag, func() {
+	rn.background(&rn.running, "the end of "+x.tag+" "+x.RunID, func() {
 		defer close(x.gone)
 		defer x.cancel(nil)
-		if !rn.safely("the session "+x.tag, func() { live(x) }) {
+		if !rn.safely("the session "+x.tag+" "+x.RunID, func() { live(x) }) {
 			old := x.write
 			x.write = rn.state.beginWrite(x.Item.Ref)
 			defer x.write.end()

@@ -20,7 +20,7 @@ const usedRest = time.Minute
 // it, and an upgrade in place waits for the executor while it holds the journal.
 func (rn *sessionRunner) spent(x *session, used agents.Usage) {
 	for _, x := range rn.state.spent(x, used) {
-		rn.log.Info(fmt.Sprintf("%s stopping: %s", x.tag, context.Cause(x.ctx)))
+		rn.of(x.RunID).Info(fmt.Sprintf("%s stopping: %s", x.tag, context.Cause(x.ctx)))
 	}
 	rn.touchStatus()
 }

@@ -311,7 +311,7 @@ func (st *state) replay(
 		st.applyLocked(ledger.Record{At: now, End: &ledger.End{
 			Run: run, Result: agents.Lost, Reason: endedUnder, Receipt: receipts[run],
 		}})
-		news = append(news, notice{bad: true, words: tag(st.cfg, o.Agent, forge.Ref(o.Item.Ref)) + " lost: " + endedUnder})
+		news = append(news, notice{run: run, words: tag(st.cfg, o.Agent, forge.Ref(o.Item.Ref)) + " lost: " + endedUnder})
 	}
 	return news
 }

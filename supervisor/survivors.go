@@ -95,7 +95,7 @@ func (rn *sessionRunner) resumeAll(list []*session, here []keeper) (goOn int) {
 		rn.log.Info(fmt.Sprintf("disinto continues %s that started before it", control.Count(goOn, "session")))
 	}
 	if lost := len(list) - goOn; lost > 0 {
-		rn.log.Warn(control.Count(lost, "session") + " of an earlier disinto did not outlive it")
+		rn.log.Info(control.Count(lost, "session") + " of an earlier disinto did not outlive it")
 	}
 	return goOn
 }
@@ -249,7 +249,7 @@ func (rn *sessionRunner) endUnknown(k keeper, waits bool) {
 	}
 	var all sync.WaitGroup
 	for _, run := range runs {
-		rn.log.Warn(fmt.Sprintf("ending the run %s: %s", run, errUnknown))
+		rn.of(run).Info("ending a session: " + errUnknown.Error())
 		rn.background(&all, "the end of "+run, func() {
 			ctx, end := context.WithCancelCause(rn.base)
 			end(errUnknown)

@@ -69,7 +69,7 @@ func (cm *commands) tellSession(t *ledger.Tell) (*ledger.Tell, error) {
 		const words = "cannot tell %s: %s has been told %d times, which is the most in a session" + instead
 		return nil, control.Conflict(words, item, x.Agent, agents.MostMessages)
 	}
-	cm.log.Info(fmt.Sprintf("%s told by %s", x.tag, (&agents.Message{By: t.By}).Author()))
+	cm.of(x.RunID).Info(fmt.Sprintf("%s told by %s", x.tag, (&agents.Message{By: t.By}).Author()))
 	if x.works() { // otherwise its start writes the inbox
 		cm.sessions.deliver(x)
 	}

@@ -42,7 +42,7 @@ func (p *planner) tick(ctx context.Context, thread string, need time.Time) (dela
 // act carries out the committed plan.
 func (p *planner) act(t todo) {
 	for _, x := range t.stops {
-		p.log.Info(fmt.Sprintf("%s stopping: %s", x.tag, context.Cause(x.ctx)))
+		p.of(x.RunID).Info(fmt.Sprintf("%s stopping: %s", x.tag, context.Cause(x.ctx)))
 	}
 	for _, x := range t.starts {
 		p.sessions.inSession(x, p.runThenNext)

@@ -61,6 +61,6 @@ func (rs *receipting) writeUnkept() {
 		rs.state.record(ledger.Record{At: time.Now(), Receipt: &ledger.Receipt{
 			N: head.N, Hash: head.Hash, Run: r.Run, Pull: r.pull, Chain: r.chain,
 		}})
-		rs.log.Info("wrote the receipt of " + r.Run + ", for which the disk had no room before")
+		rs.of(r.Run).Info("wrote the receipt of " + r.Run + ", for which the disk had no room before")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -18,6 +19,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/process"
+	"codeberg.org/johba/disinto/agents/process/pid1"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -53,7 +55,14 @@ go on.`,
 	flags.BoolVar(&first.yes, "yes", false, "at a first start, start waiting work without a pause")
 	flags.BoolVar(&first.ignoreNewer, "ignore-newer", false, "forget what a newer version wrote to the journal")
 	p.flags(flags)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), c, &p, first) }
+	format := flags.String(pid1.LogFormat, pid1.LogText, "of the log's lines: text or json")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if *format != pid1.LogText && *format != pid1.LogJSON {
+			return usagef("--%s: there is no %q, want %s or %s", pid1.LogFormat, *format, pid1.LogText, pid1.LogJSON)
+		}
+		form := pid1.FormOf([]string{"--" + pid1.LogFormat, *format}, c.environ)
+		return told(c, form, run(cmd.Context(), c, &p, first, form))
+	}
 	return cmd
 }
 
@@ -72,7 +81,18 @@ const (
 // firstStart has the flags for the work that waits at the start.
 type firstStart struct{ paused, yes, ignoreNewer bool }
 
-func run(ctx context.Context, c *cli, p *location, first firstStart) error {
+// told prints the errors of run in the form of the log, unless that is text: main prints that, as for every command.
+func told(c *cli, form pid1.LineForm, err error) error {
+	if err == nil || form == (pid1.LineForm{}) {
+		return err
+	}
+	for _, line := range errorLines(err) {
+		_, _ = io.WriteString(c.stderr, form.Line(time.Now(), pid1.Error, line))
+	}
+	return &exitError{exitCode(err), ""}
+}
+
+func run(ctx context.Context, c *cli, p *location, first firstStart, form pid1.LineForm) error {
 	signals, err := process.Init()
 	if err != nil {
 		return err
@@ -89,16 +109,16 @@ func run(ctx context.Context, c *cli, p *location, first firstStart) error {
 	if err != nil {
 		return err
 	}
-	out := newLogQueue(c.stderr)
+	out := newLogQueue(c.stderr, form)
 	defer out.flush()
-	log := newLog(out)
+	log := newLog(out, form)
 	takeStandardLog(log)
 	f, err := newFactory(p.configFile(), p.stateDir(c), p.stateGiven(c), c.environ, c.lookup, reaper, log)
 	if err != nil {
 		return err
 	}
 	f.Paused, f.Ask, f.IgnoreNewer = first.paused, !first.yes, first.ignoreNewer
-	stdout := newLogQueue(c.stdout)
+	stdout := newLogQueue(c.stdout, pid1.LineForm{})
 	defer stdout.flush()
 	f.Stdout = stdout
 	ctx, stop := context.WithCancel(ctx)

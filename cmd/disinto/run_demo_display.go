@@ -13,6 +13,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/hashicorp/go-hclog"
 
+	"codeberg.org/johba/disinto/agents/process/pid1"
 	"codeberg.org/johba/disinto/cmd/disinto/demo"
 	"codeberg.org/johba/disinto/cmd/disinto/watch"
 	"codeberg.org/johba/disinto/supervisor/control"
@@ -35,7 +36,7 @@ func newDisplay(c *cli, asJSON bool) *display {
 	s := &display{terminal: c.terminal(), json: asJSON, logging: new(atomic.Bool)}
 	s.redrawn = s.live() && !asJSON
 	s.logging.Store(!s.redrawn && !asJSON)
-	s.log = newLog(switchedWriter{c.stdout, s.logging})
+	s.log = newLog(switchedWriter{c.stdout, s.logging}, pid1.LineForm{})
 	return s
 }
 

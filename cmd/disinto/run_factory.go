@@ -19,6 +19,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"codeberg.org/johba/disinto/agents/process"
+	"codeberg.org/johba/disinto/agents/process/pid1"
 	"codeberg.org/johba/disinto/supervisor"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/metrics"
@@ -40,6 +41,7 @@ type factory struct {
 	boot      string                         // identifies this process, which began at since
 	since     time.Time
 	text      string // the files' text at the last read; used only by read and changed
+	applied   string // the text of config
 	gone      bool   // there was no file at the last look; used only by changed
 
 	local     *process.Executor
@@ -102,7 +104,7 @@ func newFactory(
 	f.ConfigError = err
 	if err == nil {
 		f.config.Store(config)
-		f.Config, f.Forge = config, client
+		f.applied, f.Config, f.Forge = f.text, config, client
 	}
 	return f, nil
 }
@@ -129,7 +131,8 @@ func (f *factory) trace(log hclog.Logger) {
 	f.tracer.Forge = func() string { return f.config.Load().Forge.URL } // not nil: sessions need a configuration
 	f.tracer.Problem = func(words string) {
 		if words == "" {
-			words = "traces are sent again"
+			log.Info("traces are sent again")
+			return
 		}
 		log.Warn(words)
 	}
@@ -216,7 +219,15 @@ func (f *factory) reload(log hclog.Logger) {
 	}
 	f.Reload(config, client)
 	f.sayReady()
+	hidden := config.Hidden(f.Environ)
+	if old != nil {
+		hidden = append(hidden, old.Hidden(f.Environ)...)
+	}
 	log.Info("configuration reloaded: " + describe(config))
+	for _, line := range changesOf(f.applied, f.text, hidden) {
+		log.Info("configuration: " + line)
+	}
+	f.applied = f.text
 	for _, line := range removedKeys(config) {
 		log.Warn(line)
 	}
@@ -250,13 +261,16 @@ func (f *factory) secrets() []string {
 }
 
 // takeStandardLog makes the lines that the standard library prints, such as those of net/http about an answer that
-// nobody asked for, lines of the supervisor's log.
+// nobody asked for, lines of the supervisor's log. Nobody must act on one.
 func takeStandardLog(to hclog.Logger) {
 	stdlog.SetFlags(0)
-	stdlog.SetOutput(to.StandardWriter(&hclog.StandardLoggerOptions{ForceLevel: hclog.Warn}))
+	stdlog.SetOutput(to.StandardWriter(&hclog.StandardLoggerOptions{ForceLevel: hclog.Info}))
 }
 
 // newLog returns the logger of a supervisor.
-func newLog(w io.Writer) hclog.Logger {
-	return hclog.New(&hclog.LoggerOptions{Output: w, Level: hclog.Info, TimeFormat: "2006-01-02T15:04:05Z07:00"})
+func newLog(w io.Writer, form pid1.LineForm) hclog.Logger {
+	return hclog.New(&hclog.LoggerOptions{
+		Output: w, Level: hclog.Info, TimeFormat: time.RFC3339, JSONFormat: form.JSON, JSONEscapeDisabled: true,
+		DisableTime: form.Journal && !form.JSON,
+	})
 }

@@ -3,12 +3,14 @@
 package main
 
 import (
-	"fmt"
 	"io"
+	"strconv"
 	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
+	"codeberg.org/johba/disinto/agents/process/pid1"
 )
 
 const (
@@ -23,6 +25,7 @@ const (
 // its queue.
 type logQueue struct {
 	w     io.Writer
+	form  pid1.LineForm
 	queue chan entry
 	lost  atomic.Int64
 }
@@ -33,8 +36,8 @@ type entry struct {
 	written chan struct{}
 }
 
-func newLogQueue(w io.Writer) *logQueue {
-	o := &logQueue{w: w, queue: make(chan entry, logQueueLength)}
+func newLogQueue(w io.Writer, form pid1.LineForm) *logQueue {
+	o := &logQueue{w: w, form: form, queue: make(chan entry, logQueueLength)}
 	go func() {
 		for !safely(hclog.NewNullLogger(), o.drain) { // a panic here cannot be logged, and loses the current line
 			o.lost.Add(1)
@@ -53,6 +56,24 @@ func (o *logQueue) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
+// LevelWrite queues a line of the log with its priority.
+func (o *logQueue) LevelWrite(level hclog.Level, line []byte) (int, error) {
+	_, _ = o.Write([]byte(o.form.Mark(priorityOf(level), string(line))))
+	return len(line), nil
+}
+
+func priorityOf(level hclog.Level) pid1.Priority {
+	switch level {
+	case hclog.Error:
+		return pid1.Error
+	case hclog.Warn:
+		return pid1.Warning
+	case hclog.Info:
+		return pid1.Info
+	}
+	return pid1.Debug
+}
+
 func (o *logQueue) drain() {
 	for e := range o.queue {
 		if e.written != nil {
@@ -61,8 +82,8 @@ func (o *logQueue) drain() {
 		}
 		_, _ = o.w.Write(e.line)
 		if n := o.lost.Swap(0); n > 0 {
-			now := time.Now().Format(time.RFC3339)
-			_, _ = fmt.Fprintf(o.w, "%s [WARN]  %d log lines were lost: the reader of the log was too slow\n", now, n)
+			words := strconv.FormatInt(n, 10) + " log lines were lost: the reader of the log was too slow"
+			_, _ = io.WriteString(o.w, o.form.Line(time.Now(), pid1.Warning, words))
 		}
 	}
 }

@@ -6,13 +6,15 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"codeberg.org/johba/disinto/agents/process/pid1"
 )
 
 // A reader that hangs loses lines but never delays the writer, and gets the number of lost lines.
 func TestOutlet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
-		o := newLogQueue(w)
+		o := newLogQueue(w, pid1.LineForm{})
 		for i := range logQueueLength + 11 {
 			if i == 1 {
 				synctest.Wait() // the first line is being written

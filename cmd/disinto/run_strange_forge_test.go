@@ -35,7 +35,7 @@ func TestStandardLogGoesThroughTheLogger(t *testing.T) {
 		}
 		return strings.HasSuffix(found, "\n")
 	})
-	if !strings.Contains(found, " [WARN]  Unsolicited response") {
+	if !strings.Contains(found, " [INFO]  Unsolicited response") {
 		t.Errorf("got the line %q, want one of the logger", found)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/agents/process"
+	"codeberg.org/johba/disinto/agents/process/pid1"
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
@@ -125,7 +126,7 @@ func TestLastAnswers(t *testing.T) {
 	defer control.Serve(l, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		begun <- struct{}{}
 		<-end
-	}), nil, &asked, newLog(io.Discard))()
+	}), nil, &asked, newLog(io.Discard, pid1.LineForm{}))()
 	go func() { _ = ask(t.Context(), "unix", l.Addr().String(), "/") }()
 	<-begun
 	asked.Await(time.Now(), time.Hour) // returns although that request has no answer

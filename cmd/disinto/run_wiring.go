@@ -67,7 +67,7 @@ func newLocal(f *factory) *process.Executor {
 	return &process.Executor{
 		Reaper: f.reaper, Secrets: f.secrets, Progress: progress,
 		Ended: func(n int) {
-			f.Log.Warn(fmt.Sprintf("ended %d processes of an earlier supervisor", n))
+			f.Log.Info(fmt.Sprintf("ended %d processes of an earlier supervisor", n))
 		},
 	}
 }

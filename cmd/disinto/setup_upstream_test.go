@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/process/pid1"
 	"codeberg.org/johba/disinto/cmd/disinto/demo"
 	"codeberg.org/johba/disinto/forge/forgejo"
 	"codeberg.org/johba/disinto/supervisor/control"
@@ -164,7 +165,8 @@ func TestUpstreamReload(t *testing.T) {
 	root := f.checkout("/var/tmp", nil)
 	path := filepath.Join(root, projectsDir)
 	environ := testCLI(f.environ(map[string]string{"AGENT_ROLES": "dev"}))
-	fac, err := newFactory(path, t.TempDir(), true, environ.environ, environ.lookup, oneReaper(t), newLog(environ.stderr))
+	fac, err := newFactory(path, t.TempDir(), true, environ.environ, environ.lookup, oneReaper(t),
+		newLog(environ.stderr, pid1.LineForm{}))
 	if err != nil {
 		t.Fatal(err)
 	}

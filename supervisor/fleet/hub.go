@@ -116,7 +116,7 @@ func (h *Hub) recordReadings(readings []Reading) {
 	for _, r := range readings {
 		switch old, had := was[r.Host.Name]; {
 		case r.Doc == nil && old.Why != r.Why:
-			h.log.Error(fmt.Sprintf("host %s takes no part: %s", r.Host.Name, r.Why))
+			h.log.Warn(fmt.Sprintf("host %s takes no part: %s", r.Host.Name, r.Why))
 		case r.Doc != nil && had && old.Doc == nil:
 			h.log.Info(fmt.Sprintf("host %s takes part again", r.Host.Name))
 		}

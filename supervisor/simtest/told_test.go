@@ -88,7 +88,7 @@ func TestNoRoom(t *testing.T) {
 			t.Errorf("claims left: %v", left)
 		}
 		w.Until(time.Hour, "merged", w.Forge.Done)
-		for _, want := range []string{"[WARN]  thread llama is backing off until ", "[INFO]  over: backend-down llama"} {
+		for _, want := range []string{"[WARN]  thread llama is backing off until ", "[INFO]  thread llama is free again"} {
 			if !strings.Contains(w.Log.String(), want) {
 				t.Errorf("want %q in the log:\n%s", want, w.Log.String())
 			}

@@ -35,6 +35,7 @@ type keeper struct {
 	began    time.Time
 	orphans  int64
 	lines    chan string // for stderr
+	form     LineForm
 }
 
 // InitVar is set in the environment of a supervisor that has an init.
@@ -57,19 +58,24 @@ func keep() int {
 	runtime.LockOSThread() // a supervisor gets KILL when the thread ends that started it
 	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, prSetChildSubreaper, 1, 0)
 	StartThreads(6)
-	program, err := syscall.Open(self, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
-	if err != nil {
-		printFailure("disinto run", self+": "+err.Error())
-		return exitFailed
-	}
-	k := &keeper{program: program, good: program, link: -1, next: -1, began: time.Now(), lines: make(chan string, 16)}
+	k := &keeper{link: -1, next: -1, began: time.Now(), lines: make(chan string, 16), form: FormOf(os.Args, os.Environ())}
 	k.grace = defaultGrace
+	var err error
+	if k.program, err = syscall.Open(self, syscall.O_RDONLY|syscall.O_CLOEXEC, 0); err != nil {
+		return k.fails(self + ": " + err.Error())
+	}
+	k.good = k.program
 	go writeLines(k.lines)
-	if err := k.begin(); err != nil {
-		printFailure("disinto run", err.Error())
-		return exitFailed
+	if err = k.begin(); err != nil {
+		return k.fails(err.Error())
 	}
 	return k.live()
+}
+
+// fails prints why no supervisor can be started, and returns the exit code.
+func (k *keeper) fails(why string) int {
+	_, _ = os.Stderr.WriteString(k.form.Line(time.Now(), Error, "cannot run disinto run: "+why))
+	return exitFailed
 }
 
 // catchAll catches every signal that could end us or that means something to a factory. HUP and INT count even if we
@@ -286,7 +292,7 @@ func writeLines(lines chan string) {
 // say logs a line for people, in the form of the supervisor's. If stderr hangs, the line is lost.
 func (k *keeper) say(words string) {
 	select {
-	case k.lines <- time.Now().Format(time.RFC3339) + " [WARN]  " + words + "\n":
+	case k.lines <- k.form.Line(time.Now(), Warning, words):
 	default:
 	}
 }
