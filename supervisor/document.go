@@ -288,7 +288,7 @@ func (st *state) fleetDocument(hub *fleet.Hub, version string, room *threads.Roo
 	now := time.Now()
 	d := &fleet.Document{
 		Format: fleet.Format, Version: version, Instance: st.instance, UpdatedAt: now,
-		Agents: []fleet.Agent{}, Begun: []string{},
+		Agents: []fleet.Agent{}, Begun: []string{}, Draining: st.drainLocked() != nil,
 	}
 	for _, r := range st.ledger.Select(func(c *threads.ChainHistory) bool { return len(c.Writers) > 0 }) {
 		d.Begun = append(d.Begun, r.String())

@@ -1,6 +1,10 @@
 package threads
 
-import "codeberg.org/johba/disinto/agents"
+import (
+	"maps"
+
+	"codeberg.org/johba/disinto/agents"
+)
 
 // draining holds new work while the factory drains. What is begun goes on, to the merge.
 func draining(v *view, w *work) *Reason {
@@ -12,6 +16,27 @@ func draining(v *view, w *work) *Reason {
 		return nil
 	}
 	return &Reason{Code: Draining, Note: by.Words()}
+}
+
+// withDrain returns the snapshot of a factory that drains as a steal sees it: its agents start nothing, and what is
+// pinned to them waits for nothing else, so that agents of other hosts can take it.
+func (s Snapshot) withDrain() Snapshot {
+	by, drains := s.History.Paused[Pause{Drain: true}]
+	if !drains {
+		return s
+	}
+	s.History.Paused, s.History.Agents = maps.Clone(s.History.Paused), maps.Clone(s.History.Agents)
+	delete(s.History.Paused, Pause{Drain: true})
+	if s.History.Agents == nil {
+		s.History.Agents = make(map[string]*AgentHistory)
+	}
+	for i := range s.Config.Agents {
+		name := s.Config.Agents[i].Name
+		known := *s.History.Agent(name)
+		known.HoldAs(Draining, s.Now.Add(StealEvery), by.Words())
+		s.History.Agents[name] = &known
+	}
+	return s
 }
 
 // IsNew reports whether an item is new work, which a drain does not start: an issue on which no session has written, or

@@ -23,6 +23,7 @@ type Remote struct {
 	State     LoadState
 	Why       string    // of a gated or sick agent, in the host's words
 	IdleSince time.Time // by the host's clock
+	Draining  bool      // its host starts no new work
 }
 
 // withFleet returns the snapshot with the agents of other hosts added to ours, so that the rules within one host also
@@ -72,10 +73,12 @@ func (s *Snapshot) join(cfg *Config, r *Remote) {
 	t.MaxSessions++ // a host reports an agent without a free slot as gated
 	known := new(AgentHistory)
 	s.History.Agents[a.Name] = known
-	switch r.State {
-	case LoadIdle:
+	switch {
+	case r.Draining:
+		known.HoldAs(Draining, s.Now.Add(StealEvery), "")
+	case r.State == LoadIdle:
 		known.IdleSince = r.IdleSince
-	case LoadActive:
+	case r.State == LoadActive:
 		on := forge.Ref{Repo: r.Host}
 		s.Sessions = append(s.Sessions, Session{
 			RunID: a.Name, Thread: a.Thread, Agent: a.Name, Role: a.Roles[0], State: Running, Started: s.Now,

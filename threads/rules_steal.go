@@ -57,7 +57,7 @@ func anybodys(_ *balancer, w *work, _ string) *Reason {
 }
 
 func stillBusy(b *balancer, w *work, _ string) *Reason {
-	if n := len(b.queues[w.pin]); n <= StealBusy {
+	if n := len(b.queues[w.pin]); n <= StealBusy && !b.load[w.pin].handsOver() {
 		return &Reason{Code: NotBusy, Agent: w.pin, Count: n}
 	}
 	return nil

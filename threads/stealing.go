@@ -85,7 +85,7 @@ func Weigh(s Snapshot) Balance {
 	if s.Config == nil {
 		return Balance{}
 	}
-	s = s.withFleet()
+	s = s.withDrain().withFleet()
 	_, d := decide(&s)
 	b := newBalancer(d)
 	if s.Config.Stealing {
@@ -222,10 +222,13 @@ func (b *balancer) isIdle(l *Load) bool {
 // isBusy excludes agents that get nothing done. An agent whose slots other agents hold does get something done.
 func (b *balancer) isBusy(l *Load) bool {
 	if len(b.queues[l.Agent]) <= StealBusy || l.State == LoadSick {
-		return false
+		return l.handsOver() && len(b.queues[l.Agent]) > 0
 	}
-	return l.State != LoadGated || l.Why.Code == NoSlot
+	return l.State != LoadGated || l.Why.Code == NoSlot || l.handsOver()
 }
+
+// handsOver reports whether an agent's host drains: however short its queue is, it will not start it.
+func (l *Load) handsOver() bool { return l.State == LoadGated && l.Why.Code == Draining }
 
 // takeOne moves one issue to an agent: the first that may move, from the longest queue that has one.
 func (b *balancer) takeOne(thief string) bool {

@@ -26,7 +26,7 @@ func formatBalance(b Balance) string {
 	return out.String()
 }
 
-// remote adds an agent of another host: HOST/AGENT STATE [idle=-3m] [skills=a,b] [local] [review] [why=WORD].
+// remote adds an agent of another host: HOST/AGENT STATE [idle=-3m] [skills=a,b] [local] [review] [draining] [why=W].
 func (w *scriptWorld) remote(f []string) {
 	host, name, _ := strings.Cut(f[0], "/")
 	r := Remote{
@@ -42,6 +42,8 @@ func (w *scriptWorld) remote(f []string) {
 			r.Skills = strings.Split(value, ",")
 		case "local":
 			r.Backend = Local
+		case "draining":
+			r.Draining = true
 		case "review":
 			r.Roles[0] = agents.Role{Name: "review", On: agents.OnReview}
 		case "why":

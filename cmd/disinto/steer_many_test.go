@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 )
@@ -56,14 +57,21 @@ func TestSteerMany(t *testing.T) {
 	}
 }
 
-// The real program drains: it ends by itself with status 0 once its session has ended, and starts nothing else.
+// The real program drains, as PID 1 of a container if the test may make one: it ends by itself with status 0 once its
+// session has ended, and starts nothing else.
 func TestDrainThenStop(t *testing.T) {
 	t.Parallel()
 	f := newTestForge(t)
 	state := t.TempDir()
 	path := f.file(state, append(f.justOne(), `"demo-agent"`, `"demo-agent", "--think", "1s"`)...)
-	r := startDisinto(t, f.environ(nil), "run", "--yes", "--config", path)
-	status(t, state, "an agent works", working)
+	run := []string{executable(t), "run", "--yes", "--config", path}
+	if os.Geteuid() == 0 {
+		run = append([]string{"unshare", "--pid", "--fork", "--mount-proc", "--kill-child"}, run...)
+	}
+	r := start(t, f.environ(nil), run...)
+	if d := status(t, state, "an agent works", working); os.Geteuid() == 0 && d.PID != 1 {
+		t.Errorf("got pid %d, want 1", d.PID)
+	}
 	if got := disinto(t.Context(), nil, "drain", "--then-stop", "--state", state); got.code != exitUsage {
 		t.Errorf("without a terminal: got exit code %d, stderr %q", got.code, got.stderr)
 	}

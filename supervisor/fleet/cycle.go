@@ -45,7 +45,7 @@ func (h *Hub) join(snap *threads.Snapshot) (unknown []string) {
 				unknown = append(unknown, host.Name+"/"+a.Agent+": "+why)
 				continue
 			}
-			snap.Fleet = append(snap.Fleet, a.remote(host.Name))
+			snap.Fleet = append(snap.Fleet, a.remote(host.Name, r.Doc.Draining))
 		}
 		for _, said := range r.Doc.Begun {
 			if ref, err := forge.ParseRef(said, ""); err == nil {

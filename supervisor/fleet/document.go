@@ -32,6 +32,9 @@ type Document struct {
 	// Begun lists the issues, such as owner/name#12, for which an agent of this host has a workspace, sorted. The hub
 	// does not move them.
 	Begun []string `json:"begun"`
+	// Draining means that the host finishes what is begun and starts no new work. Its agents are gated, and what waits for
+	// them may move.
+	Draining bool `json:"draining,omitempty"`
 }
 
 // Sum computes the host's fields from those of its agents.

@@ -226,10 +226,11 @@ func printable(s string) string {
 }
 
 // remote returns the agent in the scheduler's form.
-func (a *Agent) remote(host string) threads.Remote {
+func (a *Agent) remote(host string, draining bool) threads.Remote {
 	r := threads.Remote{
 		Host: host, Agent: a.Agent, Login: a.Login, Thread: a.Thread, Backend: a.Backend, Skills: a.Skills,
 		State: a.State, Why: a.StateWhy, IdleSince: a.IdleSince,
+		Draining: draining,
 	}
 	for _, role := range a.Roles {
 		r.Roles = append(r.Roles, agents.Role{Name: role.Name, On: role.On, Label: role.Label})

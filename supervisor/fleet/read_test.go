@@ -158,7 +158,7 @@ func TestParseTames(t *testing.T) {
 	if len(gated.StateWhy) > maxText || !strings.HasPrefix(gated.StateWhy, "paused  [ERROR]  ]0;x xxx") {
 		t.Errorf("state_why %q, want a short printable line", gated.StateWhy)
 	}
-	r := started.remote("east")
+	r := started.remote("east", false)
 	if r.Host != "east" || r.State != threads.LoadIdle || !r.IdleSince.IsZero() || r.Roles[0].On != agents.OnIssue {
 		t.Errorf("remote %+v, want the idle agent's facts", r)
 	}
@@ -177,7 +177,7 @@ func FuzzParse(f *testing.F) {
 		}
 		if err == nil && d.Agents != nil {
 			for _, a := range d.Agents {
-				a.remote("h")
+				a.remote("h", false)
 			}
 		}
 	})

@@ -1,6 +1,7 @@
 package simtest
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -83,6 +84,19 @@ func TestHub(t *testing.T) {
 		if len(first.Moves) != 4 || first.Moves[0].From != "iris/dev-elsewhere" || first.Moves[0].State != fleet.MoveDone {
 			t.Errorf("got first look %+v, want 4 moves from iris/dev-elsewhere", first)
 		}
+		l.Stop()
+	})
+}
+
+// A host that drains hands over what waits for its agents, however little it is.
+func TestHubTakesFromADrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &far{answer: func() ([]byte, error) {
+			return bytes.Replace(says("other", threads.LoadGated), []byte(`"begun"`), []byte(`"draining":true,"begun"`), 1), nil
+		}}
+		w, reads := hubWorld(t, 2, f)
+		l := w.Start(func(l *Life) { reads(l.Supervisor) })
+		w.Until(10*time.Minute, "both issues move", func() bool { return fmt.Sprint(w.stolen()) == "[1 2]" })
 		l.Stop()
 	})
 }
@@ -289,6 +303,13 @@ func TestFleetFile(t *testing.T) {
 		a, _ = read("dev-coder")
 		if !a.Idle || !a.IdleSince.After(since.IdleSince) || a.LastProgressAt.IsZero() || starts < 6 {
 			t.Errorf("after %d sessions: got %+v, want idle since later, after at least 6 sessions", starts, a)
+		}
+		ask(l, "/v1/drain", `{}`)
+		n := w.Forge.Issue("work of a host that drains")
+		w.Forge.Edit(n, func(is *forge.Issue) { is.Assignees = []string{"dev-coder"} })
+		time.Sleep(5 * time.Minute)
+		if a, d := read("dev-coder"); !d.Draining || a.Idle || a.State != threads.LoadGated || a.PendingCount != 1 {
+			t.Errorf("while it drains: got %+v, draining %v, want gated with a waiting issue", a, d.Draining)
 		}
 		w.Forge.Fail(func(context.Context, string) error { return forge.ErrUnavailable })
 		time.Sleep(5 * time.Minute)
