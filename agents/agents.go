@@ -322,6 +322,12 @@ const (
 	Lost        Result = "lost" // the supervisor died while it ran
 )
 
+// Results are the results of sessions that claimed their item, in the order of the constants.
+var Results = []Result{
+	Done, Refused, Failed, Question, Planned, NoProgress, Stalled, TimedOut, Limited, BackendDown, Unanswered, Killed,
+	PushRefused, TooBig, NoRoom, NoPlace, Looped, OverBudget, Cancelled, TokenRejected, SetupFailed, Lost,
+}
+
 // Claimable reports whether a program can report this result about itself.
 func (r Result) Claimable() bool {
 	switch r {
@@ -343,6 +349,16 @@ func (r Result) BurnsAttempt() bool {
 
 // Fails reports whether the session failed, whoever is to blame.
 func (r Result) Fails() bool { return r.BurnsAttempt() || r == Unanswered || r == Killed }
+
+// Wasted reports whether the session came to nothing, whoever is to blame: it was neither done, nor ended with a
+// question, a plan or a refusal, and nobody cancelled it. Of an empty result, as in old journals, nothing is known.
+func (r Result) Wasted() bool {
+	switch r {
+	case Done, Question, Planned, Refused, Cancelled, "":
+		return false
+	}
+	return true
+}
 
 // Usage is the consumption of a session as its program reported it. Zero means unknown.
 type Usage struct {

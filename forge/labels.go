@@ -78,6 +78,12 @@ func StolenFrom(host string) string {
 	return "fleet:" + host[:min(len(host), longestHost)] + ":stolen"
 }
 
+// Ours reports whether the scheduler gives the label a meaning that changes while an issue is worked on.
+func Ours(label string) bool {
+	return Skips(label) || strings.HasPrefix(label, "fleet:") ||
+		slices.ContainsFunc(RequiredLabels(), func(l Label) bool { return l.Name == label && label != "priority" })
+}
+
 // SkipLabel returns the first of labels that keeps an item from being dispatched, or "".
 func SkipLabel(labels []string) string {
 	if i := slices.IndexFunc(labels, Skips); i >= 0 {

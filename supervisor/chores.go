@@ -88,7 +88,11 @@ func (k *clerk) merge(c *chore) error {
 	}
 	if err == nil {
 		at, chain := time.Now(), ledger.Ref(threads.ChainOf(look.Pull))
-		k.state.record(ledger.Record{At: at, Merged: &ledger.Merged{Ref: ledger.Ref(c.ref), Chain: chain, When: at}})
+		merged := ledger.Merged{Ref: ledger.Ref(c.ref), Chain: chain, When: at, Agent: look.Pull.Author}
+		if a := k.state.config().AgentByLogin(look.Pull.Author); a != nil {
+			merged.Agent = a.Name
+		}
+		k.state.record(ledger.Record{At: at, Merged: &merged})
 		k.inference.deleteSaved(k.state.config(), func(_ string, over forge.Ref) bool { return over == forge.Ref(chain) })
 		k.events.Send(control.EventMerged, control.RefData{Repo: c.ref.Repo, Number: c.ref.Number})
 		if k.notify != nil {

@@ -20,7 +20,7 @@ func (k *clerk) askPeople(c *chore) error {
 		c.said = c.dialogue.Agent + " asked people to approve its plan"
 	}
 	if c.dialogue.Split { // who approved earlier had another text before them, or none
-		words, void = splitComment(c, k.costOfAnIssue()), []string{forge.LabelPlanApproved}
+		words, void = splitComment(c, k.state.books().PerMerge()), []string{forge.LabelPlanApproved}
 	}
 	if err := k.comment(c.ref, words); err != nil {
 		return err

@@ -34,7 +34,7 @@ func (st *state) todayLocked(now time.Time) (d control.TodayDocument) {
 	midnight := now.UTC().Truncate(24 * time.Hour)
 	for i := len(st.ledger.Past) - 1; i >= 0 && !st.ledger.Past[i].End.Before(midnight); i-- {
 		d.Sessions++
-		if st.ledger.Past[i].Outcome.Fails() {
+		if st.ledger.Past[i].Outcome.Wasted() {
 			d.Failed++
 		}
 	}

@@ -234,7 +234,8 @@ func TestAnswers(t *testing.T) {
 		for _, path := range []string{
 			"/v1/why?ref=2", "/v1/why?ref=llama", "/v1/why?ref=dev-qwen", "/v1/show?ref=2", "/v1/show?ref=99",
 			"/v1/history?agent=dev-qwen", "/v1/history?since=yesterday",
-			"/v1/report?by=agent&by=day", "/v1/report?since=1d&thread=llama", "/v1/report?by=mood", "/v1/report?since=long",
+			"/v1/history?outcome=mood", "/v1/report?by=agent&by=day",
+			"/v1/report?since=1d", "/v1/report?thread=llama", "/v1/report?by=mood", "/v1/report?since=long",
 		} {
 			s.ask("GET", path, "")
 		}

@@ -190,46 +190,39 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// history answers GET /v1/history: the ended sessions, of one agent (?agent=) and from a time on (?since=).
+// history answers GET /v1/history: the ended sessions; see control.HistoryQuery.
 func (h *history) history(_ context.Context, query url.Values) (*control.HistoryDocument, error) {
-	of, err := PastQuery(query)
+	of, err := control.ReadHistoryQuery(query)
 	if err != nil {
 		return nil, control.Invalid("%s", err)
 	}
-	d := &control.HistoryDocument{Sessions: h.past(of.Fits)}
+	d := HistoryOf(h.stateDir, h.state.books(), of)
 	config := h.state.config()
 	if len(d.Sessions) == 0 && of.Agent != "" && config != nil && config.Agent(of.Agent) == nil {
-		if all := (Span{Agent: of.Agent}); len(h.past(all.Fits)) == 0 { // an agent that was removed has a past
+		all := control.HistoryQuery{Agent: of.Agent}
+		if len(h.past(all.Fits)) == 0 { // an agent that was removed has a past
 			return nil, control.NotFound("cannot list the sessions of %q: there is no such agent%s", of.Agent,
 				config.SuggestName(of.Agent))
 		}
 	}
-	if of.Agent == "" {
+	if of.Agent+of.Repo+string(of.Outcome) == "" {
 		d.Timeline = h.state.timeline(of.Since, time.Now())
 	}
 	return d, nil
 }
 
-// Span selects ended sessions.
-type Span struct {
-	Agent string // empty: all agents
-	Since time.Time
-}
-
-// PastQuery parses the query of GET /v1/history: agent is a name, since a time (RFC 3339).
-func PastQuery(query url.Values) (of Span, err error) {
-	of.Agent = query.Get("agent")
-	if said := query.Get("since"); said != "" {
-		if of.Since, err = time.Parse(time.RFC3339, said); err != nil {
-			return of, fmt.Errorf("cannot read %q as a time: write it as 2026-01-31T12:00:00Z", said)
+// HistoryOf lists the sessions of a state directory that a query selects.
+func HistoryOf(stateDir string, b *ledger.Books, of control.HistoryQuery) *control.HistoryDocument {
+	d := &control.HistoryDocument{Sessions: []control.PastDocument{}}
+	for _, p := range b.Past {
+		if of.Fits(&p) {
+			d.Sessions = append(d.Sessions, PastOf(stateDir, p))
 		}
 	}
-	return of, nil
-}
-
-// Fits reports whether the span contains a session.
-func (of Span) Fits(p *ledger.Past) bool {
-	return (of.Agent == "" || p.Agent == of.Agent) && !p.End.Before(of.Since)
+	if _, summed, _ := b.Counted(of.Since); summed > 0 && len(b.Past) > 0 {
+		d.Kept, d.From, d.Ever = len(b.Past), b.Past[0].End.UTC(), max(b.Ever, int64(len(b.Past)+summed))
+	}
+	return d
 }
 
 // report answers GET /v1/report: the cost of sessions, and their results.
@@ -238,5 +231,5 @@ func (h *history) report(_ context.Context, query url.Values) (*control.RecordDo
 	if err != nil {
 		return nil, control.Invalid("%s", err)
 	}
-	return control.RecordOf(h.state.past(), h.state.timeline(q.Since, time.Now()).Merges, h.state.ever(), q), nil
+	return control.RecordOf(h.state.books(), q), nil
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
-	"time"
 
 	"codeberg.org/johba/disinto/forge/plan"
 	"codeberg.org/johba/disinto/supervisor/control"
@@ -13,15 +12,6 @@ import (
 
 const howToApprove = "To approve it, give this comment a thumbs-up, or label the issue `plan-approved`. To have it " +
 	"changed, say in a comment below what should be different. Those who may write to this repository can."
-
-// costOfAnIssue returns what a merged issue cost on average, as far as it is remembered.
-func (c *core) costOfAnIssue() ledger.Rate {
-	merges := c.state.timeline(time.Time{}, time.Now()).Merges
-	if total := ledger.Total(c.state.past(), merges, time.Time{}); total.PerIssue != nil {
-		return *total.PerIssue
-	}
-	return ledger.Rate{}
-}
 
 // splitComment shows what a person approves: a table, and every word that would be filed.
 func splitComment(c *chore, each ledger.Rate) comment {

@@ -339,11 +339,11 @@ func (st *state) past() []ledger.Past {
 	return slices.Clone(st.ledger.Past)
 }
 
-// ever counts the sessions of the factory since its first.
-func (st *state) ever() int64 {
+// books returns what is kept of sessions and merges.
+func (st *state) books() *ledger.Books {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	return st.ledger.Receipt.N
+	return st.ledger.Books()
 }
 
 // tried returns a chain's failed sessions, and the reviews that rejected it, since a person last retried it.

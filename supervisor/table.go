@@ -30,6 +30,7 @@ type session struct {
 	over     threads.Key // the item that this start passed over
 	ready    time.Time   // when the item became ready
 	skills   []string
+	labels   []string
 	pinned   bool     // the issue was assigned to the agent before the start
 	secrets  []string // redacted from its output
 	tag      string   // begins its log lines
@@ -96,7 +97,7 @@ func (st *state) reserveLocked(start *threads.Start, now time.Time) *session {
 		x.agent.Model = st.model(&x.thread)
 	}
 	x.PerSession, x.PerIssue = x.role.PerSession, x.role.PerIssue
-	x.ready, x.skills = ledger.ReadySince(&st.facts, &x.Item)
+	x.ready, x.skills, x.labels = ledger.ReadySince(&st.facts, &x.Item)
 	x.pinned = ledger.Pinned(&st.facts, &x.Item, x.Login)
 	x.ctx, x.cancel = context.WithCancelCause(st.base)
 	st.sessions[x.RunID] = x
@@ -318,7 +319,7 @@ func startOf(x *session) ledger.Record {
 		Role: x.Role, Item: ledger.KeyOf(x.Item.Key()), Chain: ledger.Ref(x.Item.Chain), Cause: x.Item.Cause,
 		Attempt: x.Attempt, Rung: x.Rung,
 		PassedOver: ledger.KeyOf(x.over), Author: x.Item.Author, Opener: x.Item.Opener,
-		Ready: x.ready, Priority: x.Item.Priority, Skills: x.skills,
+		Ready: x.ready, Priority: x.Item.Priority, Skills: x.skills, Labels: x.labels,
 		Pinned: x.pinned, Model: x.agent.Model, Title: x.Item.Title, Executor: x.thread.Executor,
 	}}
 }

@@ -206,7 +206,8 @@ func TestReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	got = disinto(t.Context(), nil, "report", "--csv", "--since", "10000d", "--state", left)
-	if !strings.Contains(got.stdout, "agent,dev-old,1,0,0,0,60,,,1,60,,,1,1,1,,0,0,0\n") {
+	if !strings.Contains(got.stdout, "agent,dev-old,1,0,0,0,60,,,1,60,,,0,,1,1,,0,0,0\n") ||
+		got.stderr != "counts 1 session, from 2026-11-03 11:00 UTC on\n" {
 		t.Errorf("without a supervisor: got exit code %d, %q, %q", got.code, got.stdout, got.stderr)
 	}
 	for _, bad := range [][]string{{"--by", "mood"}, {"--since", "yesterday"}, {"--csv", "--json"}} {
@@ -233,9 +234,23 @@ func TestLife(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(left, "journal.jsonl"), []byte(journal), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got = disinto(t.Context(), nil, "history", "--state", left)
-	if !strings.Contains(got.stdout, "dev-old  issue #2") || !strings.Contains(got.stdout, "failed: boom") {
-		t.Errorf("without a supervisor: got exit code %d, %q, %q", got.code, got.stdout, got.stderr)
+	offline := func(words string) result {
+		return disinto(t.Context(), nil, append([]string{"history", "--state", left}, strings.Fields(words)...)...)
+	}
+	for words, want := range map[string]string{
+		"": "dev-old  issue #2", "--outcome failed --repo O/R": "failed: boom",
+		"--csv":          ",dev-old,,,,issue,o/r,2,,,0,failed,boom,",
+		"--outcome done": "no session ended in that time\n", "--repo o/other": "no session ended in that time\n",
+	} {
+		got = offline(words)
+		if !strings.Contains(got.stdout, want) {
+			t.Errorf("without a supervisor, %s: got exit code %d, %q, %q", words, got.code, got.stdout, got.stderr)
+		}
+	}
+	for _, bad := range []string{"--outcome mood", "--csv --json"} {
+		if got := offline(bad); got.code != exitUsage {
+			t.Errorf("%s: got exit code %d", bad, got.code)
+		}
 	}
 	broken := t.TempDir()
 	if err := os.Mkdir(filepath.Join(broken, "journal.jsonl"), 0o700); err != nil {

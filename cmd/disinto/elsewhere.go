@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"runtime"
 
@@ -93,8 +92,8 @@ func (l *logsFlags) printOffline(context.Context, *cli, string, io.Writer) error
 	return control.ErrNoSupervisor
 }
 
-// offlineHistory and leftRecord return an error, for the same reason.
-func offlineHistory(string, url.Values) (*control.HistoryDocument, error) {
+// offlineHistory and offlineRecord return an error, for the same reason.
+func offlineHistory(string, control.HistoryQuery) (*control.HistoryDocument, error) {
 	return nil, control.ErrNoSupervisor
 }
 

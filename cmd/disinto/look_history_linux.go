@@ -1,8 +1,6 @@
 package main
 
 import (
-	"net/url"
-
 	"codeberg.org/johba/disinto/supervisor"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/journal"
@@ -10,22 +8,12 @@ import (
 )
 
 // offlineHistory reads the history from a state directory.
-func offlineHistory(state string, ask url.Values) (*control.HistoryDocument, error) {
+func offlineHistory(state string, q control.HistoryQuery) (*control.HistoryDocument, error) {
 	left, err := readOfflineJournal(state)
 	if err != nil {
 		return nil, err
 	}
-	of, err := supervisor.PastQuery(ask)
-	if err != nil {
-		return nil, err
-	}
-	d := &control.HistoryDocument{Sessions: []control.PastDocument{}}
-	for _, p := range left.Past {
-		if of.Fits(&p) {
-			d.Sessions = append(d.Sessions, supervisor.PastOf(state, p))
-		}
-	}
-	return d, nil
+	return supervisor.HistoryOf(state, left.Books(), q), nil
 }
 
 // offlineRecord makes a report from a state directory.
@@ -34,7 +22,7 @@ func offlineRecord(state string, q control.RecordQuery) (*control.RecordDocument
 	if err != nil {
 		return nil, err
 	}
-	return control.RecordOf(left.Past, left.Merges, left.Receipt.N, q), nil
+	return control.RecordOf(left.Books(), q), nil
 }
 
 func readOfflineJournal(state string) (*ledger.State, error) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"net/url"
 	"time"
 
@@ -15,26 +14,31 @@ import (
 func reportCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "report", Args: cobra.NoArgs,
-		Short: "report cost, tokens, rounds and minutes per merged issue",
+		Short: "report what sessions cost and what came of it",
 		Long: `
-Counts the sessions that ended in the period, and the issues that the supervisor
-merged in it. A merged issue includes all of its sessions, even earlier ones. An
-issue counts in every group that worked on it, with that group's sessions. "-"
-is a number that no agent program reported; ">=" is a lower bound, because some
-sessions did not report theirs. GROUP is agent, model, role, skill, thread,
-issue or day. Without a supervisor it reads the journal.
+Counts the sessions that ended in the period and the pull requests that the
+supervisor merged in it, and says which sessions these are. GROUP is repo,
+label, agent, model, role, thread, issue, day, outcome or cause.
 
-The supervisor remembers sessions for 30 days, at most 4,000 of them. If that
-leaves sessions of the period out, the report says from when it counts.`,
+A merge counts for the agent that opened the pull request. A session FAILED if
+it came to nothing, and WASTED is the cost of these. COST/MERGE and MIN/MERGE
+are all sessions of the group, failed ones included, for each of its merges.
+"--by cause" lists what failed and why; numbers in the reasons are N. "-" is a
+number that no agent program reported; ">=" is a lower bound, because some
+sessions did not report theirs.
+
+Of sessions that "disinto history" no longer lists, the sums of their days (UTC)
+are kept for 92 days. Without a supervisor the report reads the journal.`,
 		Example: `
   disinto report --by model
+  disinto report --by cause --since 12h
   disinto report --since 7d --csv >week.csv`,
 	}
 	flags := cmd.Flags()
 	var r reportFlags
-	flags.StringVar(&r.since, "since", "30d", "look back this `TIME`, such as 90m or 7d")
+	flags.StringVar(&r.since, "since", "", "look back this `TIME`, such as 90m or 7d\n(default all that is kept)")
 	flags.StringVar(&r.by, "by", "agent", "group the rows by this `GROUP`")
-	flags.BoolVar(&r.csv, "csv", false, "print comma-separated values")
+	csvFlag(flags, &r.csv)
 	r.flags(flags, "the report")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return r.run(cmd.Context(), c, args) }
 	return cmd
@@ -47,29 +51,22 @@ type reportFlags struct {
 }
 
 func (r *reportFlags) run(ctx context.Context, c *cli, _ []string) error {
-	if r.csv && r.json {
-		return usagef("use --json or --csv, not both")
+	ask := url.Values{"by": {r.by}}
+	if r.since != "" {
+		span, err := control.Span(r.since)
+		if err != nil {
+			return usagef("%v", err)
+		}
+		ask.Set("since", c.now().Add(-span).UTC().Format(time.RFC3339))
 	}
-	span, err := control.Span(r.since)
-	if err != nil {
-		return usagef("%v", err)
-	}
-	ask := url.Values{"since": {c.now().Add(-span).UTC().Format(time.RFC3339)}, "by": {r.by}}
 	q, err := control.ReadRecordQuery(ask, c.now())
 	if err != nil {
 		return usagef("%v", err)
 	}
-	show := screen.View.Record
-	if r.csv {
-		show = screen.View.RecordCSV
+	a := pastQuery[control.RecordDocument]{
+		c: c, q: &r.query, path: "/v1/report?" + ask.Encode(), asCSV: r.csv,
+		text: screen.View.Record, csv: screen.View.RecordCSV, note: (*control.RecordDocument).Counted,
+		left: func() (*control.RecordDocument, error) { return offlineRecord(r.at.stateDir(c), q) },
 	}
-	err = get(ctx, c, &r.query, "/v1/report?"+ask.Encode(), show)
-	if !errors.Is(err, control.ErrNoSupervisor) {
-		return err
-	}
-	left, readErr := offlineRecord(r.at.stateDir(c), q)
-	if readErr != nil {
-		return withoutJournal(err, readErr)
-	}
-	return c.print(r.json, left, func(v screen.View) string { return show(v, left) })
+	return a.lookBack(ctx)
 }

@@ -71,23 +71,18 @@ func (v *values) named(ctx context.Context, name string) []candidate {
 	case "NAMES":
 		return words(policyNames()...)
 	case "GROUP":
-		return groupings()
+		return words(ledger.Bys...)
+	case "OUTCOME":
+		return words(agents.Results...)
 	case "CLI":
 		return words(agents.CLINames()...)
 	}
 	return nil
 }
 
-func groupings() (found []candidate) {
-	for _, by := range ledger.Bys {
-		found = append(found, candidate{word: string(by)})
-	}
-	return found
-}
-
-func words(list ...string) (found []candidate) {
+func words[T ~string](list ...T) (found []candidate) {
 	for _, w := range list {
-		found = append(found, candidate{word: w})
+		found = append(found, candidate{word: string(w)})
 	}
 	return found
 }

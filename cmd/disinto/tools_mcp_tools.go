@@ -42,8 +42,10 @@ type whyInput struct {
 }
 
 type historyInput struct {
-	Agent string `json:"agent,omitempty" jsonschema:"only the sessions of this agent"`
-	Since string `json:"since,omitempty" jsonschema:"how far to look back, such as 90m, 24h or 7d; default 24h"`
+	Agent   string `json:"agent,omitempty" jsonschema:"only the sessions of this agent"`
+	Repo    string `json:"repo,omitempty" jsonschema:"only the sessions in this repository, owner/name"`
+	Outcome string `json:"outcome,omitempty" jsonschema:"only the sessions with this outcome, such as done or failed"`
+	Since   string `json:"since,omitempty" jsonschema:"how far to look back, such as 90m, 24h or 7d; default 24h"`
 }
 
 type slingInput struct {
@@ -98,6 +100,8 @@ func addTools(s *mcp.Server, t *tools) {
 		func(in historyInput) (call, error) {
 			l := call{name: "history"}
 			l.flag("agent", in.Agent)
+			l.flag("repo", in.Repo)
+			l.flag("outcome", in.Outcome)
 			l.flag("since", in.Since)
 			return l, nil
 		})

@@ -1,8 +1,13 @@
 package control
 
 import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
 	"time"
 
+	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
@@ -79,9 +84,52 @@ type PastDocument struct {
 // HistoryDocument is the answer of GET /v1/history and of `disinto history --json`.
 type HistoryDocument struct {
 	Sessions []PastDocument `json:"sessions"` // oldest first
+	// Kept is how many sessions are kept one by one, the first of which ended at From, and Ever is how many there were;
+	// all are zero unless sessions of the time are no longer kept so.
+	Kept int       `json:"kept,omitempty"`
+	From time.Time `json:"from,omitzero"`
+	Ever int64     `json:"ever,omitempty"`
 
-	// Timeline lists the events other than sessions. It is left out if the query names an agent.
+	// Timeline lists the events other than sessions. It is left out if the query names an agent, a repository or an
+	// outcome.
 	ledger.Timeline
+}
+
+// HistoryQuery selects ended sessions. An empty field selects all.
+type HistoryQuery struct {
+	Agent, Repo string
+	Outcome     agents.Result
+	Since       time.Time
+}
+
+// ReadHistoryQuery reads the query of GET /v1/history: agent, repo and outcome are names, since is a time (RFC 3339).
+func ReadHistoryQuery(query url.Values) (q HistoryQuery, err error) {
+	q.Agent, q.Repo, q.Outcome = query.Get("agent"), query.Get("repo"), agents.Result(query.Get("outcome"))
+	if q.Outcome != "" && !slices.Contains(agents.Results, q.Outcome) {
+		return q, fmt.Errorf("no outcome is called %q: want one of %s", q.Outcome,
+			strings.Trim(fmt.Sprint(agents.Results), "[]"))
+	}
+	if said := query.Get("since"); said != "" {
+		if q.Since, err = time.Parse(time.RFC3339, said); err != nil {
+			return q, fmt.Errorf("cannot read %q as a time: write it as 2026-01-31T12:00:00Z", said)
+		}
+	}
+	return q, nil
+}
+
+// Fits reports whether the query selects a session.
+func (q *HistoryQuery) Fits(p *ledger.Past) bool {
+	return (q.Agent == "" || p.Agent == q.Agent) && (q.Repo == "" || strings.EqualFold(p.Ref.Repo, q.Repo)) &&
+		(q.Outcome == "" || p.Outcome == q.Outcome) && !p.End.Before(q.Since)
+}
+
+// Forgotten says which sessions of the time are no longer listed; empty if none is.
+func (d *HistoryDocument) Forgotten() string {
+	if d.Kept == 0 {
+		return ""
+	}
+	return fmt.Sprintf("lists sessions from %s UTC on: the newest %d of %d are kept; disinto report has the sums of the "+
+		"others", minute(d.From), d.Kept, d.Ever)
 }
 
 // ItemOf returns the forge's part of an item's life; nil if it has neither an issue nor a pull request.

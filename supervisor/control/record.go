@@ -1,7 +1,6 @@
 package control
 
 import (
-	"cmp"
 	"fmt"
 	"net/url"
 	"slices"
@@ -14,10 +13,11 @@ import (
 // RecordDocument sums up the costs and results of sessions: the answer of GET /v1/report and of `disinto report
 // --json`.
 type RecordDocument struct {
-	Since time.Time `json:"since"`
-	// From is the end of the first session that counts, if sessions after Since are forgotten; absent otherwise. Then
-	// the sums are those of the newest ledger.PastLimit sessions.
-	From time.Time `json:"from,omitzero"`
+	Since time.Time `json:"since,omitzero"` // zero: everything that is kept counts
+	// From is when the first session that counts ended, or the start of its day if only the day's sums are kept; zero
+	// without any. Summed counts the sessions of which only such sums are kept.
+	From   time.Time `json:"from,omitzero"`
+	Summed int       `json:"summed,omitempty"`
 	// Ever counts all sessions of the factory, each of which has a receipt, since its first; 0 if unknown.
 	Ever   int64         `json:"ever,omitempty"`
 	Total  ledger.Tally  `json:"total"`
@@ -32,25 +32,26 @@ type RecordGroup struct {
 
 // RecordQuery selects sessions.
 type RecordQuery struct {
-	Since         time.Time
-	By            []ledger.By
-	Agent, Thread string // only its sessions; empty: all sessions
+	Since time.Time // zero: all that are kept
+	By    []ledger.By
 }
 
-// recordSpan is the default span of a record: as far back as sessions are remembered.
-const recordSpan = "30d"
-
-// ReadRecordQuery reads the query of GET /v1/report. since is a span before now, such as 7d, or a time in RFC 3339;
-// by may be repeated; agent and thread are names.
+// ReadRecordQuery reads the query of GET /v1/report. since is a span before now, such as 7d, or a time in RFC 3339; by
+// may be repeated.
 func ReadRecordQuery(query url.Values, now time.Time) (q RecordQuery, err error) {
-	q.Agent, q.Thread = query.Get("agent"), query.Get("thread")
-	said := cmp.Or(query.Get("since"), recordSpan)
-	if q.Since, err = time.Parse(time.RFC3339, said); err != nil {
-		span, err := Span(said)
-		if err != nil {
-			return q, err
+	if said := query.Get("since"); said != "" {
+		if q.Since, err = time.Parse(time.RFC3339, said); err != nil {
+			span, err := Span(said)
+			if err != nil {
+				return q, err
+			}
+			q.Since = now.Add(-span)
 		}
-		q.Since = now.Add(-span)
+	}
+	for _, name := range []string{"agent", "thread"} { // an answer about all would be taken for one about it
+		if query.Has(name) {
+			return q, fmt.Errorf("cannot report on one %s: ask for by=%s", name, name)
+		}
 	}
 	for _, name := range query["by"] {
 		by := ledger.By(name)
@@ -74,36 +75,41 @@ func Groupings() string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-// RecordOf answers a query from the remembered sessions and merges.
-func RecordOf(past []ledger.Past, merges []ledger.Merged, ever int64, q RecordQuery) *RecordDocument {
-	var from time.Time
-	if len(past) >= ledger.PastLimit && past[0].End.After(q.Since) {
-		from = past[0].End.UTC()
-	}
-	past = slices.DeleteFunc(slices.Clone(past), func(p ledger.Past) bool {
-		return q.Agent != "" && p.Agent != q.Agent || q.Thread != "" && p.Thread != q.Thread
-	})
+// RecordOf answers a query from what is kept.
+func RecordOf(b *ledger.Books, q RecordQuery) *RecordDocument {
+	_, summed, first := b.Counted(q.Since)
 	d := &RecordDocument{
-		Since: q.Since.UTC(), From: from, Ever: ever, Total: ledger.Total(past, merges, q.Since), Groups: []RecordGroup{},
+		Since: q.Since.UTC(), From: first.UTC(), Summed: summed, Ever: b.Ever, Total: b.Total(q.Since),
+		Groups: []RecordGroup{},
 	}
 	for _, by := range q.By {
-		d.Groups = append(d.Groups, RecordGroup{by, ledger.Tallies(past, merges, q.Since, by)})
+		d.Groups = append(d.Groups, RecordGroup{by, b.Tallies(q.Since, by)})
 	}
 	return d
 }
 
-// Counted says which sessions count, if earlier ones of the time are forgotten; empty if none is.
+// Counted says which sessions count: "counts 4000 of 25000 sessions: those that ended since ...". It is empty if none
+// does.
 func (d *RecordDocument) Counted() string {
-	if d.From.IsZero() {
+	n := int64(d.Total.Sessions)
+	if n == 0 {
 		return ""
 	}
-	of := ""
-	if d.Ever > ledger.PastLimit {
-		of = fmt.Sprintf(" of %d", d.Ever)
+	of := Count(d.Total.Sessions, "session")
+	switch {
+	case d.Ever == n:
+		of = "all " + of
+	case d.Ever > n:
+		of = fmt.Sprintf("%d of %d sessions", n, d.Ever)
 	}
-	return fmt.Sprintf("counts the newest %d%s sessions, which ended since %s UTC: earlier ones are forgotten",
-		ledger.PastLimit, of, d.From.UTC().Format("2006-01-02 15:04"))
+	words := fmt.Sprintf("counts %s, from %s UTC on", of, minute(d.From))
+	if d.Summed > 0 {
+		words += fmt.Sprintf("; of the first %d, sums of whole days", d.Summed)
+	}
+	return words
 }
+
+func minute(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }
 
 // Rows returns the rows of one group; nil if the query did not ask for it.
 func (d *RecordDocument) Rows(by ledger.By) []ledger.Tally {

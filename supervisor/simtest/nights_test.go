@@ -127,6 +127,20 @@ func TestNightOfAFailingAgent(t *testing.T) {
 		if failed > 12 {
 			t.Errorf("dev-coder failed %d times, want 3 failures and a few probes", failed)
 		}
+		var report control.RecordDocument
+		l.get("/v1/report?by=agent&by=cause", &report)
+		for _, row := range report.Rows(ledger.ByAgent) { // who began an issue gets no credit for its merge
+			want := map[string]int{"dev-qwen": 14}[row.Key]
+			wasted := map[string]int{"dev-coder": failed}[row.Key]
+			if row.Merged.Pulls != want || row.Failed.Sessions != wasted {
+				t.Errorf("report: %s has %d merges and %d failures, want %d and %d", row.Key, row.Merged.Pulls,
+					row.Failed.Sessions, want, wasted)
+			}
+		}
+		causes := report.Rows(ledger.ByCause)
+		if len(causes) != 1 || causes[0].Key != "failed: work: exit status N" || causes[0].Failed.Sessions != failed {
+			t.Errorf("report: got causes %+v, want one", causes)
+		}
 		if got := box.with("dev-coder"); len(got) != 1 || !strings.Contains(got[0], "npm: not found") {
 			t.Errorf("got messages %q about dev-coder, want one with its last words", got)
 		}

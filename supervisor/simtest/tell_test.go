@@ -42,12 +42,18 @@ func (w *World) untilTold(n, id int64, want string) {
 // shown returns what show says of an issue.
 func (l *Life) shown(n int64) (d control.ItemDocument) {
 	l.w.T.Helper()
-	answer := httptest.NewRecorder()
-	l.Handler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, fmt.Sprint("/v1/show?ref=", n), nil))
-	if err := json.Unmarshal(answer.Body.Bytes(), &d); err != nil {
-		l.w.T.Errorf("show: %v: %s", err, answer.Body)
-	}
+	l.get(fmt.Sprint("/v1/show?ref=", n), &d)
 	return d
+}
+
+// get reads a document of the control API.
+func (l *Life) get(path string, document any) {
+	l.w.T.Helper()
+	answer := httptest.NewRecorder()
+	l.Handler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, path, nil))
+	if err := json.Unmarshal(answer.Body.Bytes(), document); err != nil {
+		l.w.T.Errorf("%s: %v: %s", path, err, answer.Body)
+	}
 }
 
 // run returns the newest run.

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
@@ -24,12 +25,12 @@ func (s *Site) agents(ctx context.Context, _ url.Values) (*board, error) {
 	}
 	sec := section{
 		ID: "agents", Title: control.Count(len(d.Agents), "agent"), Note: "with their numbers of 30 days",
-		Head: columns("Agent", "Status", "Now", "Merged#", "First-pass#", "Rounds#", "Minutes#", "Cost each#", "Idle#",
-			"Today#", ""),
+		Head: columns("Agent", "Status", "Now", "Merged#", "First-pass#", "Rounds#", "Minutes#", "Failed#", "Cost each#",
+			"Idle#", "Today#", ""),
 		Empty: "No agent is configured: disinto hire-an-agent makes one.",
 	}
 	for i := range d.Agents {
-		c := worker{AgentDocument: &d.Agents[i], Pill: agentPill(&d.Agents[i]), Numbers: numbersOf(nil)}
+		c := worker{AgentDocument: &d.Agents[i], Pill: agentPill(&d.Agents[i]), Numbers: numbersOf(nil, 0)}
 		for _, x := range d.Sessions {
 			if x.Agent == c.Name {
 				c.Session = &x
@@ -37,7 +38,7 @@ func (s *Site) agents(ctx context.Context, _ url.Values) (*board, error) {
 		}
 		for _, row := range record.Rows(ledger.ByAgent) {
 			if row.Key == c.Name {
-				c.Numbers = numbersOf(&row)
+				c.Numbers = numbersOf(&row, time.Since(record.From))
 			}
 		}
 		if c.Code == threads.TokenRejected || c.Code == threads.NoToken {
@@ -88,26 +89,28 @@ func (w *worker) Today() string {
 // unknown stands for a number that nobody reported.
 const unknown = "–"
 
-// numbersOf returns the cells of an agent's record; nil is that of an agent without a session.
-func numbersOf(t *ledger.Tally) []cell {
+// numbersOf returns the cells of an agent's record in a time; nil is that of an agent without a session.
+func numbersOf(t *ledger.Tally, span time.Duration) []cell {
 	list := []cell{
 		{"merged", unknown},
 		{"first-pass", unknown},
 		{"rounds", unknown},
 		{"minutes", unknown},
+		{"failed", unknown},
 		{"cost each", unknown},
 		{"idle", unknown},
 	}
 	if t == nil {
 		return list
 	}
-	list[0].Value, list[5].Value = strconv.Itoa(t.Merged.Issues), fmt.Sprintf("%.0f %%", 100*(1-t.Busy))
+	list[0].Value, list[4].Value = strconv.Itoa(t.Merged.Pulls), strconv.Itoa(t.Failed.Sessions)
+	list[6].Value = fmt.Sprintf("%.0f %%", 100*max(0, 1-t.Minutes/span.Minutes()))
 	if n := t.Merged.Reviewed; n > 0 {
 		list[1].Value = fmt.Sprintf("%d of %d", t.Merged.FirstRound, n)
 	}
-	if r := t.PerIssue; r != nil {
+	if r := t.PerMerge; r != nil {
 		list[2].Value, list[3].Value = fmt.Sprintf("%.1f", r.Rounds), fmt.Sprintf("%.0f", r.Minutes)
-		list[4].Value = usdKnown(r.USD, t.Merged.Unpriced)
+		list[5].Value = usdKnown(r.USD, t.Unpriced)
 	}
 	return list
 }

@@ -72,7 +72,7 @@ func (f *frame) totals(slots []lane, d *control.Document, h *control.HistoryDocu
 		busy, parked, beside = busy+b, parked+p, beside+w
 	}
 	for i := range h.Sessions {
-		if h.Sessions[i].Outcome.Fails() {
+		if h.Sessions[i].Outcome.Wasted() {
 			failed++
 		}
 	}

@@ -16,9 +16,12 @@ import (
 )
 
 // breakdowns are the groups of the table, of which the page shows one; the first is the default.
-var breakdowns = []ledger.By{ledger.ByAgent, ledger.ByThread, ledger.ByModel, ledger.ByIssue, ledger.ByDay}
+var breakdowns = []ledger.By{
+	ledger.ByAgent, ledger.ByRole, ledger.ByModel, ledger.ByThread, ledger.ByRepo, ledger.ByLabel, ledger.ByIssue,
+	ledger.ByDay, ledger.ByOutcome, ledger.ByCause,
+}
 
-// money shows usage: by day with the budget, and by agent, thread, model or issue.
+// money shows usage: by day with the budget, and by one of breakdowns.
 func (s *Site) money(ctx context.Context, query url.Values) (*board, error) {
 	by, u := breakdowns[0], units[0]
 	if said := ledger.By(query.Get("by")); slices.Contains(breakdowns, said) {
@@ -80,11 +83,15 @@ func sums(d *control.Document, record *control.RecordDocument) section {
 		Name: "30 days", Value: usdKnown(all.USD, all.Unpriced), Href: "#days",
 		Note: control.Count(all.Unpriced, "session") + " reported no cost",
 	})
-	each := total{Name: "Per merged issue", Value: unknown, Href: "#by", Note: control.Count(all.Merged.Issues, "issue")}
-	if all.PerIssue != nil {
-		each.Value = usdKnown(all.PerIssue.USD, all.Merged.Unpriced)
+	each := total{Name: "Per merge", Value: unknown, Href: "#by", Note: control.Count(all.Merged.Pulls, "merge")}
+	if all.PerMerge != nil {
+		each.Value = usdKnown(all.PerMerge.USD, all.Unpriced)
 	}
 	add(each)
+	add(total{
+		Name: "Failed", Value: wasted(&all.Failed), Href: "/money?by=cause#by",
+		Note: control.Count(all.Failed.Sessions, "session") + " came to nothing",
+	})
 	add(total{Name: "Tokens", Value: tokensKnown(all.Tokens, all.Untold), Href: "#days", Note: "in 30 days"})
 	add(total{Name: "Cache hits", Value: hit(all.CacheHit), Href: "#by", Note: "of the tokens read"})
 	return sec
@@ -282,7 +289,7 @@ func spending(d *control.RecordDocument, by ledger.By) section {
 	sec := section{
 		ID: "by", Title: "By " + string(by), Note: "30 days; – is not reported, ≥ is reported in part",
 		Head: columns(title(string(by)), "Cost#", "", "Tokens#", "Cache hits#", "Sessions#", "Minutes#", "Merged#",
-			"Cost per merge#"),
+			"Failed#", "Cost of failures#", "Cost per merge#"),
 		Empty: "No session ended in the last 30 days.",
 	}
 	rows := slices.Clone(d.Rows(by))
@@ -328,6 +335,16 @@ type group struct {
 	Share              float64 // of the most expensive group's cost, in percent; 0 for the total
 }
 
+// Wasted returns the cost of the group's failures.
+func (g *group) Wasted() string { return wasted(&g.Failed) }
+
+func wasted(f *ledger.Waste) string {
+	if f.Sessions == 0 {
+		return unknown
+	}
+	return usdKnown(f.USD, f.Unpriced)
+}
+
 // groupOf returns a row. most is the cost of the most expensive group.
 func groupOf(by ledger.By, t *ledger.Tally, most float64) *group {
 	g := &group{
@@ -339,16 +356,16 @@ func groupOf(by ledger.By, t *ledger.Tally, most float64) *group {
 	}
 	switch {
 	case t.Key != "":
-	case by == ledger.ByIssue:
-		g.Name.Text = "no issue"
+	case by == ledger.ByIssue, by == ledger.ByLabel:
+		g.Name.Text = "none"
 	default:
 		g.Name.Text = "unknown"
 	}
 	if sum, known := units[0].of(t); known && most > 0 {
 		g.Share = 100 * sum / most
 	}
-	if t.PerIssue != nil {
-		g.CostOf = usdKnown(t.PerIssue.USD, t.Merged.Unpriced)
+	if t.PerMerge != nil {
+		g.CostOf = usdKnown(t.PerMerge.USD, t.Unpriced)
 	}
 	return g
 }

@@ -36,8 +36,13 @@ func month() *control.RecordDocument {
 		run("dev-qwen", "llama", 0, nil),
 	}
 	past[1].Verdict = ledger.Approved
-	merges := []ledger.Merged{{Ref: past[0].Ref, Chain: past[0].Ref, When: today}}
-	return control.RecordOf(past, merges, 0, control.RecordQuery{Since: today.Add(-30 * 24 * time.Hour), By: ledger.Bys})
+	past[0].Outcome, past[3].Outcome = agents.Done, agents.Failed
+	merges := []ledger.Merged{{
+		Ref: past[0].Ref, Chain: past[0].Ref, When: today, Agent: "dev-qwen", Credit: &ledger.Credit{Reviews: 1},
+	}}
+	return control.RecordOf(&ledger.Books{Past: past, Merges: merges}, control.RecordQuery{
+		Since: today.Add(-30 * 24 * time.Hour), By: ledger.Bys,
+	})
 }
 
 // All bars have one scale, with lines that are easy to read, which the budget also fits. A day without a reported
@@ -113,11 +118,11 @@ func TestSpending(t *testing.T) {
 	if strings.Join(got, " ") != "key-review-opus key-dev-qwen total key-o/r#7 total" {
 		t.Errorf("got rows %s", got)
 	}
-	for key, want := range map[string]string{"dev-qwen": "– ≥ 5000 –", "review-opus": "$10.00 2000 $10.00"} {
+	for key, want := range map[string]string{"dev-qwen": "– ≥ 5000 – –", "review-opus": "$10.00 2000 – –"} {
 		for _, row := range d.Rows(ledger.ByAgent) {
 			g := groupOf(ledger.ByAgent, &row, 10)
-			if row.Key == key && g.Cost+" "+g.Read+" "+g.CostOf != want {
-				t.Errorf("%s: got %s %s %s, want %s", key, g.Cost, g.Read, g.CostOf, want)
+			if row.Key == key && g.Cost+" "+g.Read+" "+g.CostOf+" "+g.Wasted() != want {
+				t.Errorf("%s: got %s %s %s %s, want %s", key, g.Cost, g.Read, g.CostOf, g.Wasted(), want)
 			}
 		}
 	}
@@ -147,7 +152,7 @@ func TestAgentsAndMoney(t *testing.T) {
 		{Name: "dev-new", Role: "dev", Thread: "llama", State: control.AgentHeld, Why: "paused", Paused: true},
 	}
 	cut := month()
-	cut.From, cut.Ever = today.Add(-48*time.Hour), 25000
+	cut.Ever = 25000
 	v.api.answers["/v1/state"], v.api.answers["/v1/report"] = d, cut
 	v.signIn()
 	for path, wants := range map[string][]string{
@@ -156,7 +161,7 @@ func TestAgentsAndMoney(t *testing.T) {
 		},
 		"/money": {
 			"$3.00 of $4.00 today", "$5.00 of $7.00 in 5h", "budget $4.00 a day", "≥ $10.00",
-			"unknown in 1 session", "counts the newest 4000 of 25000 sessions",
+			"unknown in 1 session", "counts 4 of 25000 sessions",
 		},
 	} {
 		status, page := v.get(path)
@@ -184,7 +189,7 @@ func TestAgentsAndMoney(t *testing.T) {
 	if got := v.api.commands(); got != `/v1/pause {"name":"dev-qwen","by":"the holder of the token"}` {
 		t.Errorf("commands: %s", got)
 	}
-	v.api.set("/v1/report", control.RecordOf(nil, nil, 0, control.RecordQuery{By: ledger.Bys}))
+	v.api.set("/v1/report", control.RecordOf(&ledger.Books{}, control.RecordQuery{By: ledger.Bys}))
 	v.api.set("/v1/state", &control.Document{})
 	for path, want := range map[string]string{
 		"/agents": "No agent is configured",

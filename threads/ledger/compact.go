@@ -21,7 +21,8 @@ func (s *State) Compaction(now time.Time) iter.Seq[Record] {
 		for _, part := range []iter.Seq[Record]{
 			s.compactOpen(now), s.compactItems(now), s.compactTolls(now), s.compactMaps(now),
 			slices.Values(s.compactTells(now)), slices.Values(s.compactHeard(now)),
-			s.compactTimeline(now), s.compactReceipts(now), slices.Values(s.compactServices(now)), s.compactRecent(now),
+			s.compactDays(now), s.compactTimeline(now), s.compactReceipts(now), slices.Values(s.compactServices(now)),
+			s.compactRecent(now),
 		} {
 			for r := range part {
 				if !yield(r) {

@@ -33,6 +33,7 @@ type Start struct {
 	Ready    time.Time `json:"ready,omitzero"`
 	Priority int       `json:"priority,omitempty"`
 	Skills   []string  `json:"skills,omitempty"`
+	Labels   []string  `json:"labels,omitempty"` // of the issue, for reports: neither ours nor those of skills
 	Pinned   bool      `json:"pinned,omitempty"` // the issue was assigned to this agent: no other could have started it
 	Model    string    `json:"model,omitempty"`  // of the agent; empty where its program chooses
 	Title    string    `json:"title,omitempty"`  // of the item, at most pastWords

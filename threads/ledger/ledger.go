@@ -12,6 +12,9 @@
 //	setup.go    the rest of a repository whose setup fails
 //	heard.go    commands in comments: which were heard, and which are due
 //	past.go     the record of a session that ended
+//	days.go     the sums of days whose sessions are forgotten, and who is credited with a merge
+//	work.go     the effort of sessions, which adds up
+//	tally.go    the report: work by agent, by label, by cause and so on
 //	receipt.go  the receipts of sessions, and the pull requests that do not show them yet
 //	service.go  the services that run beside the sessions
 //	timeline.go merges, slots that stood free beside work, and times in which a thread was parked
@@ -40,6 +43,7 @@ type State struct {
 	Steals map[forge.Ref]Steal // issues that are about to change hands
 	Recent []Recent            // newest first, at most RecentLimit
 	Past   []Past              // every session that ran, oldest first, at most PastLimit
+	Days   map[string]Sums     // what is left of earlier sessions and merges, by day (UTC): 2026-11-22
 
 	Heard map[int64]Taken // commands that were taken, by comment; at most maxHeard
 	Tells []SaidTell      // messages to sessions that are open, or that are still to come, oldest first
@@ -63,7 +67,7 @@ type Open struct {
 func New() *State {
 	return &State{
 		History: threads.NewHistory(), Open: make(map[string]Open), Steals: make(map[forge.Ref]Steal),
-		Heard: make(map[int64]Taken), Owed: make(map[forge.Ref]Owed),
+		Days: make(map[string]Sums), Heard: make(map[int64]Taken), Owed: make(map[forge.Ref]Owed),
 		Services: make(map[string]Service),
 	}
 }

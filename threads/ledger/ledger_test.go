@@ -179,7 +179,16 @@ func everything() []Record {
 		{At: noon, Cancel: &Cancel{Refs: []Ref{{"o/r", 41}}, Done: true}},
 		{At: noon, Cancel: &Cancel{Refs: []Ref{{"o/r", 42}}, Close: true}},
 		{At: noon, Told: &Told{Ref{Repo: "o/r", Number: 43}, "blocked by", "blocked by #1"}},
-		{At: noon, Merged: &Merged{Ref{Repo: "o/r", Number: 61}, Ref{Repo: "o/r", Number: 60}, noon}},
+		{At: noon, Merged: &Merged{Ref: Ref{Repo: "o/r", Number: 61}, Chain: Ref{Repo: "o/r", Number: 60}, When: noon}},
+		{At: noon, Merged: &Merged{
+			Ref: Ref{Repo: "o/r", Number: 61}, Chain: Ref{Repo: "o/r", Number: 60}, When: noon, Agent: "dev-qwen",
+			Credit: &Credit{Role: "dev", Model: "m", Thread: "llama", Labels: []string{"bug"}, Outcome: agents.Done, Reviews: 1},
+		}},
+		{At: noon, Day: &Day{Day: "2026-11-20", Sums: []Sum{
+			{SumKey{}, Work{Sessions: 2, Failed: Waste{Sessions: 1, FailedBy: []string{"dev-qwen"}}}},
+			{SumKey{ByAgent, "dev-qwen"}, Work{Sessions: 2}},
+			{SumKey{ByThread, "llama"}, Work{Sessions: 2}},
+		}}},
 		{At: noon, Carried: &Carried{
 			Ref: Ref{Repo: "o/r", Number: 44}, From: "a9", Head: "aa", Base: "main", MergeBase: "b1", Same: true,
 		}},
@@ -286,7 +295,7 @@ func TestCompactionForgetsNothing(t *testing.T) {
 		}
 	}
 	if min(len(h.Open), len(h.Steals), len(h.Recent), len(h.Past), len(h.Slots), len(h.Paused), len(h.Merges), len(h.Free),
-		len(h.Parks), len(h.Services), len(h.Listens), len(h.Heard), len(h.Tells), len(h.Owed),
+		len(h.Parks), len(h.Days), len(h.Services), len(h.Listens), len(h.Heard), len(h.Tells), len(h.Owed),
 		int(h.Receipt.N), int(h.Pruned.Lost)) == 0 {
 		t.Errorf("the test leaves a part of the state empty: %+v", h)
 	}

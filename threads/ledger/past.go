@@ -24,6 +24,9 @@ const (
 	pastAge   = 30 * 24 * time.Hour
 )
 
+// labelsMost bounds the labels of a session: agents can add some.
+const labelsMost = 10
+
 // pastWords bounds the reason of a past session in bytes, so that 4,000 of them take 2 MB at most.
 const pastWords = 200
 
@@ -73,6 +76,7 @@ type Past struct {
 	Ready    time.Time   `json:"ready,omitzero"`     // since when it could be worked on; zero if unknown
 	Priority int         `json:"priority,omitempty"` // 0 if the journal does not have it
 	Skills   []string    `json:"skills,omitempty"`   // of its labels
+	Labels   []string    `json:"labels,omitempty"`   // the others of the issue; see Start.Labels
 	Pinned   bool        `json:"pinned,omitempty"`   // it was assigned to the agent before, and waited for it
 	Start    time.Time   `json:"start"`
 	End      time.Time   `json:"end"`
@@ -102,8 +106,13 @@ func (r *Past) valid() bool { return r.Kind != "" && r.Ref.Repo != "" && r.Chain
 
 func (r *Past) apply(s *State, _ time.Time) { s.appendPast(*r) }
 
-// appendPast adds an ended session to Past.
-func (s *State) appendPast(p Past) { s.Past = bounded(s.Past, p) }
+// appendPast adds an ended session to Past. Of the one that it displaces, the sums of its day remain.
+func (s *State) appendPast(p Past) {
+	if len(s.Past) == PastLimit {
+		s.day(s.Past[0].End).session(&s.Past[0])
+	}
+	s.Past = bounded(s.Past, p)
+}
 
 // appendRecent remembers the session itself. A session without a claim never was one.
 func (s *State) appendRecent(e *ended) {
@@ -122,7 +131,7 @@ func (s *State) appendRecent(e *ended) {
 	if !e.NeverRan {
 		s.appendPast(Past{
 			Agent: e.Agent, Kind: e.Item.Kind, Ref: e.Item.Ref, Title: r.Title, Chain: e.Chain, Ready: e.Ready,
-			Priority: e.Priority, Skills: e.Skills, Pinned: e.Pinned, Start: e.At, End: e.at,
+			Priority: e.Priority, Skills: e.Skills, Labels: e.Labels, Pinned: e.Pinned, Start: e.At, End: e.at,
 			Run: e.Start.Run, Role: e.Role, Thread: e.Thread, Slot: e.Slot, Attempt: e.Attempt, Outcome: e.Result,
 			Reason: shortened(cmp.Or(e.Reason, e.LastLine)), Verdict: e.Verdict, Usage: credible(e.Usage),
 			Model: e.Model, Resumed: plausible(e.Resumed), Cold: shortened(e.Cold), Steps: last(e.Steps),
@@ -228,13 +237,14 @@ func median(list []time.Duration) time.Duration {
 	return list[len(list)/2]
 }
 
-// ReadySince returns since when an item could be worked on, as far as the forge shows it, and the skills in its
-// labels. An issue could be from its filing, its reopening or the end of its last blocker, whichever is latest.
-func ReadySince(facts *forge.Facts, it *threads.Item) (since time.Time, skills []string) {
+// ReadySince returns since when an item could be worked on, as far as the forge shows it, and the skills and the other
+// labels of its issue; see Start.Labels. An issue could be from its filing, its reopening or the end of its last
+// blocker, whichever is latest.
+func ReadySince(facts *forge.Facts, it *threads.Item) (since time.Time, skills, labels []string) {
 	since = it.Since
 	is := facts.Issue(it.Chain)
 	if is == nil {
-		return since, nil
+		return since, nil, nil
 	}
 	if it.Kind == agents.KindIssue {
 		since = later(since, is.Reopened)
@@ -244,7 +254,12 @@ func ReadySince(facts *forge.Facts, it *threads.Item) (since time.Time, skills [
 			}
 		}
 	}
-	return since, forge.Skills(is.Labels)
+	for _, l := range is.Labels {
+		if !forge.Ours(l) && !strings.HasPrefix(l, forge.SkillPrefix) && len(labels) < labelsMost {
+			labels = append(labels, l)
+		}
+	}
+	return since, forge.Skills(is.Labels), labels
 }
 
 // Pinned reports whether an issue is assigned to the account that is about to start it, so that no other agent could

@@ -145,20 +145,22 @@ func TestReadySince(t *testing.T) {
 	facts := forge.Facts{Issues: []forge.Issue{
 		{Ref: on, Closed: true, Ended: noon},
 		{
-			Ref: is, Created: noon.Add(-time.Hour), Labels: []string{"backlog", "skill/go"},
+			Ref: is, Created: noon.Add(-time.Hour), Labels: []string{"backlog", "bug", "in-progress", "priority/1", "skill/go"},
 			Blockers: []forge.Blocker{{Ref: on}, {Ref: forge.Ref{Repo: "o/r", Number: 9}}},
 		},
 	}}
 	it := threads.Item{Kind: agents.KindIssue, Ref: is, Chain: is, Since: noon.Add(-time.Hour)}
-	if since, skills := ReadySince(&facts, &it); !since.Equal(noon) || !slices.Equal(skills, []string{"go"}) {
-		t.Errorf("after its blocker: got %s and %v, want noon and go", since, skills)
+	since, skills, labels := ReadySince(&facts, &it)
+	if got := strings.Join(labels, " "); !since.Equal(noon) || !slices.Equal(skills, []string{"go"}) ||
+		got != "bug priority/1" {
+		t.Errorf("after its blocker: got %s, %v and %s, want noon, go, bug and priority/1", since, skills, got)
 	}
 	facts.Issues[1].Reopened = noon.Add(time.Minute)
-	if since, _ := ReadySince(&facts, &it); !since.Equal(noon.Add(time.Minute)) {
+	if since, _, _ := ReadySince(&facts, &it); !since.Equal(noon.Add(time.Minute)) {
 		t.Errorf("reopened: got %s, want a minute after noon", since)
 	}
 	it.Kind, it.Since = agents.KindRework, noon.Add(2*time.Minute)
-	if since, _ := ReadySince(&facts, &it); !since.Equal(it.Since) {
+	if since, _, _ := ReadySince(&facts, &it); !since.Equal(it.Since) {
 		t.Errorf("rework: got %s, want %s", since, it.Since)
 	}
 }

@@ -62,6 +62,7 @@ type Record struct {
 	Repo   *Repo     `json:"repo,omitempty"`
 	Recent *Recent   `json:"recent,omitempty"`
 	Past   *Past     `json:"past,omitempty"`
+	Day    *Day      `json:"day,omitempty"`
 	Parked *Parked   `json:"parked,omitempty"`
 
 	Failing *Failing `json:"failing,omitempty"`

@@ -28,10 +28,28 @@ func (r *Renamed) apply(s *State, _ time.Time) {
 	for _, from := range slices.Sorted(maps.Keys(r.Agents)) {
 		move(s.Agents, from, r.Agents[from])
 		s.rename(agentFields, from, r.Agents[from])
+		s.renameWork(ByAgent, from, r.Agents[from])
 	}
 	for _, from := range slices.Sorted(maps.Keys(r.Threads)) {
 		move(s.Threads, from, r.Threads[from])
 		s.rename(threadFields, from, r.Threads[from])
+		s.renameWork(ByThread, from, r.Threads[from])
+	}
+}
+
+// renameWork renames in merges and in the keys of sums. A copy of a merge shares its credit.
+func (s *State) renameWork(by By, from, to string) {
+	for _, sums := range s.Days {
+		sums.rename(by, from, to)
+	}
+	for i := range s.Merges {
+		switch m := &s.Merges[i]; {
+		case by == ByAgent && m.Agent == from:
+			m.Agent = to
+		case by == ByThread && m.Credit != nil && m.Credit.Thread == from:
+			c := *m.Credit
+			c.Thread, m.Credit = to, &c
+		}
 	}
 }
 
@@ -45,7 +63,7 @@ func move[V any](m map[string]*V, from, to string) {
 func (s *State) rename(fields []string, from, to string) {
 	for _, part := range []any{
 		&s.Chains, &s.Items, &s.Agents, &s.Threads, &s.Failing, &s.Slots, &s.Paused, &s.Open, &s.Steals, &s.Recent, &s.Past,
-		&s.Free, &s.Parks, &s.Tells,
+		&s.Free, &s.Parks, &s.Tells, &s.Days,
 	} {
 		renameIn(reflect.ValueOf(part).Elem(), fields, from, to)
 	}

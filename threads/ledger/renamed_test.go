@@ -27,7 +27,10 @@ func TestRenamed(t *testing.T) {
 	s.Apply(Record{At: noon, Renamed: &Renamed{
 		Agents: map[string]string{"dev-qwen": "dev-renamed"}, Threads: map[string]string{"llama": "renamed"},
 	}})
-	for _, field := range []string{`"agent":`, `"claimed":`, `"last_writer":`, `"failed_by":`, `"thread":`} {
+	for _, field := range []string{
+		`"agent":`, `"claimed":`, `"last_writer":`, `"failed_by":`, `"thread":`,
+		`"by":[`, `"by":"agent","key":`, `"by":"thread","key":`,
+	} {
 		for _, name := range []string{`"dev-qwen"`, `"llama"`} {
 			if strings.Contains(text(), field+name) {
 				t.Errorf("a record still has %s%s", field, name)

@@ -88,12 +88,12 @@ func TestVerifyBroken(t *testing.T) {
 			t.Errorf("after %s: got %+v, want %+v", tt.verdict, *got, tt.want)
 		}
 	}
-	total := Total(s.Past, nil, time.Time{})
+	total := s.Books().Total(time.Time{})
 	if total.Verified != 4 || total.GreenFirst != 0 {
 		t.Errorf("got %d verified, %d of them at once, want 4 and 0", total.Verified, total.GreenFirst)
 	}
 	session(9, agents.GreenFirst, "")
-	if total := Total(s.Past, nil, time.Time{}); total.Verified != 5 || total.GreenFirst != 1 {
+	if total := s.Books().Total(time.Time{}); total.Verified != 5 || total.GreenFirst != 1 {
 		t.Errorf("got %d verified, %d of them at once, want 5 and 1", total.Verified, total.GreenFirst)
 	}
 }

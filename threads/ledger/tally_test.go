@@ -16,7 +16,7 @@ func run(agent string, kind agents.Kind, issue int64, begins, minutes int, used 
 	return Past{
 		Agent: agent, Role: strings.Split(agent, "-")[0], Model: strings.Split(agent, "-")[1], Kind: kind,
 		Ref: Ref{"o/r", issue}, Chain: Ref{"o/r", issue}, Start: start, End: start.Add(time.Duration(minutes) * time.Minute),
-		Usage: used,
+		Usage: used, Outcome: agents.Done,
 	}
 }
 
@@ -29,18 +29,21 @@ func used(tokens int64, usd float64) *agents.Usage {
 	return &agents.Usage{InputTokens: tokens - 1, OutputTokens: 1, CachedTokens: 1e6, CostUSD: usd}
 }
 
-// worked returns the sessions on an issue that two agents reworked once each, on one that was approved at once and
-// merged twice, and on one that is open, scheduled work, and a session of an older version.
+// worked returns the sessions on an issue that two agents reworked once each, on one that was approved at once, and on
+// one that is open, scheduled work, and a session of an older version; and the merges of both and of a person's pull
+// request. Who opened the second one is in none of the records.
 func worked() ([]Past, []Merged) {
 	scheduled := run("planner-opus", agents.KindSchedule, 0, 100, 10, used(50, 0.5))
 	old := Past{Agent: "dev-old", Kind: agents.KindIssue, Ref: Ref{"o/r", 4}, Chain: Ref{"o/r", 4}, Start: noon, End: noon}
 	skilled := run("dev-qwen", agents.KindIssue, 3, 90, 5, used(7, 0))
-	skilled.Skills = []string{"go", "sql"}
+	skilled.Skills, skilled.Labels = []string{"go", "sql"}, []string{"bug"}
+	timeout := run("dev-qwen", agents.KindRework, 1, 12, 8, nil)
+	timeout.Outcome = agents.TimedOut
 	past := []Past{
 		old,
 		run("dev-qwen", agents.KindIssue, 1, 0, 10, used(100, 0)),
 		said(run("review-opus", agents.KindReview, 1, 10, 2, used(20, 0.25)), ChangesRequested),
-		run("dev-qwen", agents.KindRework, 1, 12, 8, nil),
+		timeout,
 		said(run("review-opus", agents.KindReview, 1, 20, 2, used(20, 0.25)), ChangesRequested),
 		run("dev-kimi", agents.KindRework, 1, 22, 8, used(30, 1)),
 		said(run("review-opus", agents.KindReview, 1, 30, 2, used(20, 0.25)), Approved),
@@ -48,26 +51,39 @@ func worked() ([]Past, []Merged) {
 		said(run("review-opus", agents.KindReview, 2, 60, 2, used(20, 0.25)), Approved),
 		skilled, scheduled,
 	}
-	merge := func(issue int64, after int) Merged {
-		return Merged{Ref{"o/r", issue + 10}, Ref{"o/r", issue}, noon.Add(time.Duration(after) * time.Minute)}
+	merge := func(issue int64, after int, by string) Merged {
+		return Merged{
+			Ref: Ref{"o/r", issue + 10}, Chain: Ref{"o/r", issue}, When: noon.Add(time.Duration(after) * time.Minute), Agent: by,
+		}
 	}
-	return past, []Merged{merge(1, 35), merge(2, 65), merge(9, 66), merge(2, 70)}
+	return past, []Merged{merge(1, 35, "dev-qwen"), merge(2, 65, ""), merge(9, 66, "ada")}
 }
 
-// tallied formats a tally: its work and, of the merged issues, their number, those approved at once of the reviewed
-// ones, the rounds, the group's own work on them, and the average.
+// booksOf are the books of a journal with these sessions and merges.
+func booksOf(past []Past, merges []Merged) *Books {
+	s := New()
+	for i := range past {
+		past[i].apply(s, noon)
+	}
+	for i := range merges {
+		merges[i].apply(s, noon)
+	}
+	return s.Books()
+}
+
+// tallied formats a tally: its work, the failed sessions and their cost, the merged pull requests, those approved at
+// once of the reviewed ones, the rounds, and the average.
 func tallied(t Tally) string {
-	text := fmt.Sprintf("%s: %s", t.Key, took(t.Work))
-	if m := t.Merged; m.Issues > 0 {
-		text += fmt.Sprintf("; merged %d, %d/%d at once, %d rounds, %s; each %.1f rounds %.1fm %s", m.Issues, m.FirstRound,
-			m.Reviewed, m.Rounds, took(m.Work), t.PerIssue.Rounds, t.PerIssue.Minutes,
-			usageOf(t.PerIssue.Tokens, t.PerIssue.USD))
+	text := fmt.Sprintf("%s: %d %.0fm %s -%d -%d", t.Key, t.Sessions, t.Minutes, usageOf(t.Tokens, t.USD), t.Untold,
+		t.Unpriced)
+	if f := t.Failed; f.Sessions > 0 {
+		text += fmt.Sprintf("; failed %d %s", f.Sessions, usageOf(nil, f.USD))
+	}
+	if m := t.Merged; m.Pulls > 0 {
+		text += fmt.Sprintf("; merged %d, %d/%d at once, %d rounds; each %.1f rounds %.1fm %s", m.Pulls, m.FirstRound,
+			m.Reviewed, m.Rounds, t.PerMerge.Rounds, t.PerMerge.Minutes, usageOf(t.PerMerge.Tokens, t.PerMerge.USD))
 	}
 	return text
-}
-
-func took(w Work) string {
-	return fmt.Sprintf("%d %.0fm %s -%d -%d", w.Sessions, w.Minutes, usageOf(w.Tokens, w.USD), w.Untold, w.Unpriced)
 }
 
 func usageOf(tokens *int64, usd *float64) string {
@@ -82,7 +98,6 @@ func usageOf(tokens *int64, usd *float64) string {
 }
 
 func TestTallies(t *testing.T) {
-	past, merges := worked()
 	tests := []struct {
 		name string
 		by   By
@@ -90,76 +105,86 @@ func TestTallies(t *testing.T) {
 		want []string
 	}{
 		{"all", byAll, noon, []string{
-			": 11 69m 467 $4.50 -2 -4; merged 2, 1/2 at once, 2 rounds, 8 54m 410 $4.00 -1 -2; each 1.0 rounds 27.0m 205 $2.00",
+			": 11 69m 467 $4.50 -2 -4; failed 1 - -; merged 3, 1/2 at once, 2 rounds; each 0.7 rounds 23.0m 155 $1.50",
 		}},
 		{"agents", ByAgent, noon, []string{
-			"dev-kimi: 2 28m 230 $3.00 -0 -0; merged 2, 1/2 at once, 2 rounds, 2 28m 230 $3.00 -0 -0; each 1.0 rounds 14.0m " +
-				"115 $1.50",
+			"ada: 0 0m - - -0 -0; merged 1, 0/0 at once, 0 rounds; each 0.0 rounds 0.0m - -",
+			"dev-kimi: 2 28m 230 $3.00 -0 -0; merged 1, 1/1 at once, 0 rounds; each 0.0 rounds 28.0m 230 $3.00",
 			"dev-old: 1 0m - - -1 -1",
-			"dev-qwen: 3 23m 107 - -1 -3; merged 1, 0/1 at once, 2 rounds, 2 18m 100 - -1 -2; each 2.0 rounds 18.0m 100 -",
+			"dev-qwen: 3 23m 107 - -1 -3; failed 1 - -; merged 1, 0/1 at once, 2 rounds; each 2.0 rounds 23.0m 107 -",
 			"planner-opus: 1 10m 50 $0.50 -0 -0",
-			"review-opus: 4 8m 80 $1.00 -0 -0; merged 2, 1/2 at once, 2 rounds, 4 8m 80 $1.00 -0 -0; each 1.0 rounds 4.0m 40 " +
-				"$0.50",
+			"review-opus: 4 8m 80 $1.00 -0 -0",
 		}},
-		{"an issue begun before has its whole cost", ByModel, noon.Add(65 * time.Minute), []string{
-			"kimi: 0 0m - - -0 -0; merged 1, 1/1 at once, 0 rounds, 1 20m 200 $2.00 -0 -0; each 0.0 rounds 20.0m 200 $2.00",
-			"opus: 1 10m 50 $0.50 -0 -0; merged 1, 1/1 at once, 0 rounds, 1 2m 20 $0.25 -0 -0; each 0.0 rounds 2.0m 20 $0.25",
-			"qwen: 1 5m 7 - -0 -1",
+		{"models", ByModel, noon.Add(65 * time.Minute), []string{
+			": 0 0m - - -0 -0; merged 1, 0/0 at once, 0 rounds; each 0.0 rounds 0.0m - -",
+			"kimi: 0 0m - - -0 -0; merged 1, 1/1 at once, 0 rounds; each 0.0 rounds 0.0m - -",
+			"opus: 1 10m 50 $0.50 -0 -0", "qwen: 1 5m 7 - -0 -1",
 		}},
-		{"skills", BySkill, noon.Add(80 * time.Minute), []string{
-			": 1 10m 50 $0.50 -0 -0", "go: 1 5m 7 - -0 -1",
-			"sql: 1 5m 7 - -0 -1",
+		{"labels", ByLabel, noon.Add(80 * time.Minute), []string{
+			": 1 10m 50 $0.50 -0 -0", "bug: 1 5m 7 - -0 -1", "skill/go: 1 5m 7 - -0 -1", "skill/sql: 1 5m 7 - -0 -1",
 		}},
+		{"repositories", ByRepo, noon.Add(80 * time.Minute), []string{"o/r: 2 15m 57 $0.50 -0 -1"}},
 		{"issues", ByIssue, noon.Add(80 * time.Minute), []string{": 1 10m 50 $0.50 -0 -0", "o/r#3: 1 5m 7 - -0 -1"}},
-		{"days", ByDay, noon.Add(70 * time.Minute), []string{
-			"2026-11-21: 2 15m 57 $0.50 -0 -1; merged 1, 1/1 at once, 0 rounds, 2 22m 220 $2.25 -0 -0; each 0.0 rounds 22.0m " +
-				"220 $2.25",
+		{"days", ByDay, noon.Add(70 * time.Minute), []string{"2026-11-21: 2 15m 57 $0.50 -0 -1"}},
+		{"outcomes", ByOutcome, noon.Add(60 * time.Minute), []string{
+			": 0 0m - - -0 -0; merged 1, 0/0 at once, 0 rounds; each 0.0 rounds 0.0m - -",
+			"done: 4 37m 277 $2.75 -0 -1; merged 1, 1/1 at once, 0 rounds; each 0.0 rounds 37.0m 277 $2.75",
 		}},
+		{"causes", ByCause, noon, []string{"timeout: 1 8m - - -1 -1; failed 1 - -"}},
 		{"nothing", ByRole, noon.Add(time.Hour * 24), nil},
 	}
+	b := booksOf(worked())
 	for _, tt := range tests {
 		var got []string
-		for _, row := range Tallies(past, merges, tt.from, tt.by) {
+		for _, row := range b.Tallies(tt.from, tt.by) {
 			got = append(got, tallied(row))
 		}
 		if strings.Join(got, "\n") != strings.Join(tt.want, "\n") {
 			t.Errorf("%s: got\n%s\nwant\n%s", tt.name, strings.Join(got, "\n"), strings.Join(tt.want, "\n"))
 		}
 	}
-	if got := Total(nil, nil, noon); got.Sessions != 0 || got.PerIssue != nil || got.Tokens != nil {
+	if got := New().Books().Total(noon); got.Sessions != 0 || got.PerMerge != nil || got.Tokens != nil {
 		t.Errorf("no history: %+v", got)
 	}
-}
-
-// TestTallyBusy checks that overlapping sessions of a group count once, and only after the start of the period.
-func TestTallyBusy(t *testing.T) {
-	past := []Past{
-		run("dev-qwen", agents.KindIssue, 1, -10, 20, nil), run("dev-kimi", agents.KindIssue, 2, 5, 10, nil),
-		run("dev-qwen", agents.KindIssue, 3, 30, 10, nil),
-	}
-	for _, row := range append(Tallies(past, nil, noon, ByAgent), Tallies(past, nil, noon, ByRole)...) {
-		want := map[string]float64{"dev-qwen": 20. / 40, "dev-kimi": 10. / 40, "dev": 25. / 40}[row.Key]
-		if math.Abs(row.Busy-want) > 1e-9 {
-			t.Errorf("%s is busy %.3f of the time, want %.3f", row.Key, row.Busy, want)
-		}
+	// What an issue is expected to cost leaves out scheduled work, and issues that are not merged.
+	if got := b.PerMerge(); usageOf(got.Tokens, got.USD) != "136 $1.33" {
+		t.Errorf("an issue: got %s, want 136 $1.33", usageOf(got.Tokens, got.USD))
 	}
 }
 
-// TestTalliesAddUp checks that the groups of each kind add up to all sessions, except by skill.
+// TestTalliesAddUp checks that the groups of each kind add up to all sessions and merges, except labels, of which a
+// session has several, and causes, which only failures have. It checks the same for the sums of days.
 func TestTalliesAddUp(t *testing.T) {
-	past, merges := worked()
-	all := Total(past, merges, noon)
+	b := booksOf(worked())
+	sums := booksOf(nil, nil)
+	sums.Days = map[string]Sums{dayOf(noon): make(Sums)}
+	for i := range b.Past {
+		sums.Days[dayOf(noon)].session(&b.Past[i])
+	}
+	for i := range b.Merges {
+		sums.Days[dayOf(noon)].merge(&b.Merges[i])
+	}
+	all, failed := tallied(b.Total(noon)), 0
+	if got := tallied(sums.Total(noon)); got != all {
+		t.Errorf("the sums of a day are %s, want %s", got, all)
+	}
 	for _, by := range Bys {
-		n, usd := 0, 0.0
-		for _, row := range Tallies(past, merges, noon, by) {
-			n += row.Sessions
-			if row.Merged.USD != nil {
-				usd += *row.Merged.USD
+		for what, books := range map[string]*Books{"sessions": b, "sums of days": sums} {
+			var total Tally
+			for _, row := range books.Tallies(noon, by) {
+				total.plus(&row.Work)
+			}
+			total.finish()
+			switch got := tallied(total); {
+			case by == ByCause:
+				failed += total.Failed.Sessions
+			case by != ByLabel && got != all:
+				t.Errorf("%s by %s: got %s, want %s", what, by, got, all)
 			}
 		}
-		if by != BySkill && (n != all.Sessions || math.Abs(usd-*all.Merged.USD) > 1e-9) {
-			t.Errorf("by %s: got %d sessions and $%.2f, want %d and $%.2f", by, n, usd, all.Sessions, *all.Merged.USD)
-		}
+	}
+	if failed != 2 {
+		t.Errorf("got %d failures by cause, want one of the sessions and one of the sums", failed)
 	}
 }
 
@@ -193,7 +218,7 @@ func TestTallyHits(t *testing.T) {
 		ByDay: noon.Format(time.DateOnly) + " 0.498 1",
 	} {
 		var got []string
-		for _, row := range Tallies(past, nil, noon.Add(-time.Hour), by) {
+		for _, row := range booksOf(past, nil).Tallies(noon.Add(-time.Hour), by) {
 			share := "-"
 			if row.CacheHit != nil {
 				share = fmt.Sprint(*row.CacheHit)

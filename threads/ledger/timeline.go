@@ -35,11 +35,19 @@ type Merged struct {
 	Ref   Ref       `json:"ref"`
 	Chain Ref       `json:"chain"` // the issue that it was for, or else the pull request itself
 	When  time.Time `json:"when"`
+	// Agent opened it; the account's login if it is of no agent, and empty in older journals where that is unknown.
+	Agent  string  `json:"agent,omitempty"`
+	Credit *Credit `json:"credit,omitempty"` // nil in the event: the fold adds it
 }
 
 func (r *Merged) valid() bool { return r.Ref.Repo != "" && r.Chain.Repo != "" && !r.When.IsZero() }
 
-func (r *Merged) apply(s *State, _ time.Time) { s.Merges = bounded(s.Merges, *r) }
+func (r *Merged) apply(s *State, _ time.Time) {
+	if len(s.Merges) == PastLimit {
+		s.day(s.Merges[0].When).merge(&s.Merges[0])
+	}
+	s.Merges = bounded(s.Merges, s.credited(*r))
+}
 
 // Free is a period in which a slot was free although items waited, and the code that held the first of them.
 type Free struct {
@@ -99,27 +107,28 @@ func lastPark(parks []Parked, thread string) int {
 	return -1
 }
 
+func young(at, now time.Time) bool { return now.Sub(at) <= pastAge }
+
 // compactTimeline is Compact for the last month of ended sessions, merges, free slots and parks.
 func (s *State) compactTimeline(now time.Time) iter.Seq[Record] {
-	young := func(at time.Time) bool { return now.Sub(at) <= pastAge }
 	return func(yield func(Record) bool) {
 		for i := range s.Past {
-			if p := &s.Past[i]; young(p.End) && !yield(Record{At: now, Past: p}) {
+			if p := &s.Past[i]; young(p.End, now) && !yield(Record{At: now, Past: p}) {
 				return
 			}
 		}
 		for i := range s.Merges {
-			if m := &s.Merges[i]; young(m.When) && !yield(Record{At: now, Merged: m}) {
+			if m := &s.Merges[i]; young(m.When, now) && !yield(Record{At: now, Merged: m}) {
 				return
 			}
 		}
 		for i := range s.Free {
-			if f := &s.Free[i]; young(f.Until) && !yield(Record{At: now, Free: f}) {
+			if f := &s.Free[i]; young(f.Until, now) && !yield(Record{At: now, Free: f}) {
 				return
 			}
 		}
 		for i := range s.Parks {
-			if p := &s.Parks[i]; young(p.Until) && !yield(Record{At: now, Parked: p}) {
+			if p := &s.Parks[i]; young(p.Until, now) && !yield(Record{At: now, Parked: p}) {
 				return
 			}
 		}

@@ -61,7 +61,7 @@ func TestTimelineIsBounded(t *testing.T) {
 	for i := range PastLimit + 10 {
 		at := noon.Add(time.Duration(i) * time.Second)
 		for _, r := range []Record{
-			{Merged: &Merged{Ref{"o/r", 2}, Ref{"o/r", 1}, at}},
+			{Merged: &Merged{Ref: Ref{"o/r", 2}, Chain: Ref{"o/r", 1}, When: at}},
 			{Free: &Free{"llama", 0, threads.AgentBusy, at, at.Add(time.Second)}},
 			{Parked: &Parked{"llama", "limit", at, at}},
 		} {

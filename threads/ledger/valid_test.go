@@ -49,6 +49,7 @@ var required = []struct{ kind, line, fields string }{
 	{"toll", `{"chain":"o/r#1"}`, "chain -sessions -reviews -rounds -ci_fixes"},
 	{"opened", `{"login":"l"}`, "login -sessions"},
 	{"past", `{"kind":"issue","ref":"o/r#1","chain":"o/r#1"}`, "kind ref chain"},
+	{"day", `{"day":"2026-11-21"}`, "day"},
 	{
 		"parked", `{"thread":"t","from":"2026-11-21T12:00:00Z","until":"2026-11-21T12:00:00Z"}`,
 		"thread until",

@@ -237,9 +237,13 @@ func (v View) History(d *control.HistoryDocument) string {
 	}
 	rows = slices.DeleteFunc(rows, func(r []cell) bool { return r == nil })
 	if len(rows) == 1 {
-		return "no session ended in that time\n"
+		p.text.WriteString("no session ended in that time\n")
+	} else {
+		p.table(-1, rows)
 	}
-	p.table(-1, rows)
+	if forgotten := d.Forgotten(); forgotten != "" {
+		fmt.Fprintf(&p.text, "\n%s\n", forgotten)
+	}
 	return p.text.String()
 }
 

@@ -34,9 +34,14 @@ func record() *control.RecordDocument {
 		run("dev-old", agents.KindSchedule, 3, "", nil),
 	}
 	past[4].Chain.Number = 0
-	merges := []ledger.Merged{{Ref: past[0].Ref, Chain: past[0].Ref, When: noon}}
-	return control.RecordOf(past, merges, 0, control.RecordQuery{
-		Since: noon.Add(-time.Hour), By: []ledger.By{ledger.ByAgent, ledger.BySkill},
+	merges := []ledger.Merged{{
+		Ref: past[0].Ref, Chain: past[0].Ref, When: noon, Agent: "dev-qwen", Credit: &ledger.Credit{
+			Labels: past[0].AllLabels(), Reviews: 2, Rounds: 1, Rejected: true,
+		},
+	}}
+	past[2].Outcome, past[2].Reason = agents.Failed, "exit status 12"
+	return control.RecordOf(&ledger.Books{Past: past, Merges: merges}, control.RecordQuery{
+		Since: noon.Add(-time.Hour), By: []ledger.By{ledger.ByAgent, ledger.ByLabel, ledger.ByCause},
 	})
 }
 
@@ -46,9 +51,10 @@ func TestRecordCSV(t *testing.T) {
 	got := View{}.RecordCSV(record())
 	for _, want := range []string{
 		"by,key,merged,reviewed,first_round,rounds_each,minutes_each,tokens_each,usd_each,sessions,",
-		"agent,dev-old,0,0,0,,,,,1,3,,,1,1,0.15,,0,0,0\n",
-		"agent,review-opus,1,1,0,1,6,38000,0.82,2,6,38000,0.82,0,0,0.15,0,0,0,0\n",
-		"skill,'=cmd(),1,1,0,1,20,1234000,,1,20,1234000,,0,1,1,0.8,0,0,0\n", "skill,[2Jgo,",
+		"agent,dev-old,0,0,0,,,,,1,3,,,0,,1,1,,0,0,0\n",
+		"agent,dev-qwen,1,1,0,1,27,1234000,,2,27,1234000,,1,,1,2,0.8,0,0,0\n",
+		"agent,review-opus,0,0,0,,,,,2,6,38000,0.82,0,,0,0,0,0,0,0\n",
+		"label,skill/=cmd(),1,1,0,1,20,1234000,,1,20,", "label,skill/[2Jgo,", "cause,failed: exit status N,",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("got no %q in\n%s", want, got)
@@ -56,25 +62,47 @@ func TestRecordCSV(t *testing.T) {
 	}
 }
 
-// A report of a time whose first sessions are forgotten says from when it counts: with 25,000 sessions in a month it
-// summed up the newest 4,000 without a word.
-func TestRecordForgotten(t *testing.T) {
+// A report says which sessions it counts: with 25,000 sessions in a month it summed up the newest 4,000 without a word.
+func TestRecordCounts(t *testing.T) {
 	ref := ledger.Ref{Repo: "o/r", Number: 7}
-	var past []ledger.Past
+	b := ledger.Books{Ever: 25000}
 	for i := range ledger.PastLimit {
 		end := noon.Add(time.Duration(i) * time.Minute)
-		past = append(past, ledger.Past{Agent: "a", Kind: agents.KindIssue, Ref: ref, Chain: ref, Start: end, End: end})
+		b.Past = append(b.Past, ledger.Past{Agent: "a", Kind: agents.KindIssue, Ref: ref, Chain: ref, Start: end, End: end})
 	}
-	by := []ledger.By{ledger.ByAgent}
-	want := "\ncounts the newest 4000 of 25000 sessions, which ended since " + noon.UTC().Format("2006-01-02 15:04") +
-		" UTC: earlier ones are forgotten\n"
-	cut := control.RecordOf(past, nil, 25000, control.RecordQuery{Since: noon.Add(-time.Hour), By: by, Agent: "a"})
-	if got := (View{}).Record(cut); !strings.HasSuffix(got, want) {
-		t.Errorf("got\n%s, want at its end %s", got, want)
+	since := control.RecordQuery{Since: noon.Add(-time.Hour), By: []ledger.By{ledger.ByAgent}}
+	at := noon.UTC().Format("2006-01-02 15:04")
+	shows := func(want string) {
+		t.Helper()
+		if got := (View{}).Record(control.RecordOf(&b, since)); !strings.HasSuffix(got, "\n"+want+"\n") {
+			t.Errorf("got\n%s, want at its end %s", got, want)
+		}
 	}
-	whole := control.RecordOf(past, nil, 25000, control.RecordQuery{Since: noon.Add(time.Hour), By: by})
-	if got := (View{}).Record(whole); strings.Contains(got, "forgotten") {
-		t.Errorf("nothing of that time is forgotten, and got\n%s", got)
+	shows("counts 4000 of 25000 sessions, from " + at + " UTC on")
+	day := noon.UTC().Format(time.DateOnly)
+	b.Days = map[string]ledger.Sums{day: {ledger.SumKey{}: {Sessions: 21000}}}
+	shows("counts all 25000 sessions, from " + day + " 00:00 UTC on; of the first 21000, sums of whole days")
+	b.Past, b.Days, b.Ever = b.Past[:1], nil, 0
+	shows("counts 1 session, from " + at + " UTC on")
+}
+
+// The list of sessions says when earlier ones of its time are no longer in it; its CSV has the rest of what is known.
+func TestHistoryOfPart(t *testing.T) {
+	d := &control.HistoryDocument{Kept: 4000, From: noon, Ever: 25000}
+	want := "lists sessions from " + noon.UTC().Format("2006-01-02 15:04") +
+		" UTC on: the newest 4000 of 25000 are kept; disinto report has the sums of the others\n"
+	if got := (View{}).History(d); !strings.HasSuffix(got, want) {
+		t.Errorf("got %q, want at its end %q", got, want)
+	}
+	p := control.PastDocument{}
+	p.Agent, p.Ref, p.Start, p.End = "dev-qwen", ledger.Ref{Repo: "o/r", Number: 7}, noon, noon.Add(time.Minute)
+	p.Outcome, p.Reason, p.Labels, p.Run = agents.Failed, "=cmd(), \x1b[2J", []string{"bug"}, "r1"
+	p.Usage = &agents.Usage{InputTokens: 5, CostUSD: 0.5, Estimated: true}
+	d.Sessions = append(d.Sessions, p)
+	lines := strings.Split((View{}).HistoryCSV(d), "\n")
+	if len(lines) != 3 || !strings.HasPrefix(lines[0], "start,end,agent,") ||
+		!strings.HasSuffix(lines[1], `,dev-qwen,,,,,o/r,7,,bug,0,failed,"'=cmd(), [2J",,5,0,0,0.5,true,r1`) {
+		t.Errorf("got %q", lines)
 	}
 }
 
@@ -92,7 +120,7 @@ func TestRecordGreen(t *testing.T) {
 	}
 	got := (View{}).Record(d)
 	for _, want := range []string{
-		`AGENT +MERGED +FIRST PASS +GREEN +ROUNDS`, `dev-qwen +1 +0 of 1 +3 of 4 +1.0`, `dev-old +0 +- +- +-`,
+		`AGENT +MERGED .* CACHE +GREEN`, `dev-qwen +1 .* 3 of 4\n`, `dev-old +0 .* -\n`,
 	} {
 		if !regexp.MustCompile(want).MatchString(got) {
 			t.Errorf("got no %q in\n%s", want, got)

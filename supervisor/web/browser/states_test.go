@@ -60,7 +60,7 @@ func (f *factory) Get(_ context.Context, path string, answer any) error {
 		known = why()
 	case "/v1/report":
 		q, _ := control.ReadRecordQuery(values, time.Now())
-		known = control.RecordOf(past(), merges(), 0, q)
+		known = control.RecordOf(&ledger.Books{Past: past(), Merges: merges()}, q)
 	case "/v1/history":
 		known = control.HistoryDocument{Sessions: documents(past()), Timeline: ledger.Timeline{Merges: merges()}}
 	case "/v1/convoys":
@@ -235,7 +235,7 @@ func past() (list []ledger.Past) {
 
 func merges() (list []ledger.Merged) {
 	for _, p := range past() {
-		list = append(list, ledger.Merged{Ref: p.Ref, Chain: p.Chain, When: p.End})
+		list = append(list, ledger.Merged{Ref: p.Ref, Chain: p.Chain, When: p.End, Agent: p.Agent})
 	}
 	return list
 }
