@@ -25,8 +25,8 @@ func (s *Site) agents(ctx context.Context, _ url.Values) (*board, error) {
 	}
 	sec := section{
 		ID: "agents", Title: control.Count(len(d.Agents), "agent"), Note: "with their numbers of 30 days",
-		Head: columns("Agent", "Status", "Now", "Merged#", "First-pass#", "Rounds#", "Minutes#", "Failed#", "Cost each#",
-			"Idle#", "Today#", ""),
+		Head: columns("Agent", "Status", "Now", "Merged#", "First-pass#", "Rounds#", "Minutes#", "Failed#",
+			"Cost per merge#", "Idle#", "Today#", ""),
 		Empty: "No agent is configured: disinto hire-an-agent makes one.",
 	}
 	for i := range d.Agents {
@@ -97,7 +97,7 @@ func numbersOf(t *ledger.Tally, span time.Duration) []cell {
 		{"rounds", unknown},
 		{"minutes", unknown},
 		{"failed", unknown},
-		{"cost each", unknown},
+		{"cost per merge", unknown},
 		{"idle", unknown},
 	}
 	if t == nil {

@@ -2,6 +2,8 @@ package web
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -19,8 +21,13 @@ var commands = map[string]func(*Site, context.Context, url.Values) (string, erro
 	"retry":   onItem,
 	"release": onItem,
 	"cancel":  onItem,
-	"pause":   onName,
-	"resume":  onName,
+	"drain": func(s *Site, ctx context.Context, form url.Values) (string, error) {
+		return s.report(ctx, "drain", control.DrainRequest{
+			ThenStop: form.Get("then") == "stop", By: form.Get("by"), Why: strings.TrimSpace(form.Get("why")),
+		})
+	},
+	"pause":  onName,
+	"resume": onName,
 	"convoy-start": func(s *Site, ctx context.Context, form url.Values) (string, error) {
 		return s.report(ctx, "convoy/start", control.ItemRequest{Ref: form.Get("ref")})
 	},
@@ -43,7 +50,35 @@ var commands = map[string]func(*Site, context.Context, url.Values) (string, erro
 }
 
 func onItem(s *Site, ctx context.Context, form url.Values) (string, error) {
+	if refs := strings.Fields(form.Get("refs")); len(refs) > 0 {
+		return s.onEach(ctx, form.Get("command"), refs)
+	}
 	return s.report(ctx, form.Get("command"), control.ItemRequest{Ref: form.Get("ref")})
+}
+
+// onEach runs a command on each item. What one of them refuses does not keep the others.
+func (s *Site) onEach(ctx context.Context, command string, refs []string) (string, error) {
+	done, more := 0, ""
+	for _, ref := range refs {
+		var r control.Report
+		var no *control.Refusal
+		switch err := s.API.Post(ctx, "/v1/"+command, control.ItemRequest{Ref: ref}, &r); {
+		case errors.As(err, &no):
+			more += "; refused: " + err.Error()
+		case err != nil:
+			return "", fmt.Errorf("%s of %s done, then: %w", command, control.Count(done, "item"), err)
+		case r.Pending != "":
+			more += "; " + r.Subject + ": " + r.Pending
+			done++
+		default:
+			done++
+		}
+	}
+	said := fmt.Sprintf("%s: %d of %s done%s", command, done, control.Count(len(refs), "item"), more)
+	if done < len(refs) {
+		return "", errors.New(said)
+	}
+	return said, nil
 }
 
 func onName(s *Site, ctx context.Context, form url.Values) (string, error) {
@@ -95,8 +130,13 @@ func (s *Site) runCommand(w http.ResponseWriter, r *http.Request, v *visitor) {
 		said = err.Error()
 	}
 	s.visitors.setNotice(v, said, err != nil)
-	s.Log.Info("the control room: " + visitorName(v) + " said " + name + " " + form.Get("ref") + form.Get("name"))
-	http.Redirect(w, r, local(r.PostFormValue("back")), http.StatusSeeOther)
+	about := form.Get("ref") + form.Get("refs") + form.Get("name")
+	s.Log.Info("the control room: " + visitorName(v) + " said " + name + " " + strings.TrimSpace(about))
+	back := local(r.PostFormValue("back"))
+	if strings.HasPrefix(back, "/confirm") {
+		back = "/"
+	}
+	http.Redirect(w, r, back, http.StatusSeeOther)
 }
 
 // visitorName returns a visitor's name for the log.

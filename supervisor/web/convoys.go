@@ -116,7 +116,7 @@ func waves(c *convoy) section {
 		for len(stages) <= m.Wave {
 			title := fmt.Sprintf("wave %d", len(stages))
 			if len(stages) == 0 {
-				title = "over"
+				title = "done"
 			}
 			stages = append(stages, stage{Title: title})
 		}

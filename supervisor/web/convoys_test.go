@@ -46,7 +46,7 @@ func TestWaves(t *testing.T) {
 			t.Errorf("%s: found %d times, want %d:\n%s", what, n, want, text)
 		}
 	}
-	if !strings.Contains(text, ">over<") || !strings.Contains(text, ">wave 2<") || sec.Note != "2 waves left" {
+	if !strings.Contains(text, ">done<") || !strings.Contains(text, ">wave 2<") || sec.Note != "2 waves left" {
 		t.Errorf("got note %q and\n%s", sec.Note, text)
 	}
 	line := curve(boxWidth, graphTop+boxHeight/2, boxWidth+gapX, graphTop+boxHeight/2)

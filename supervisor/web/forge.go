@@ -233,7 +233,7 @@ func (s *Site) exchangeCode(ctx context.Context, app *oauth2.Config, t forgeSign
 	code := query.Get("code")
 	switch {
 	case query.Get("error") == "access_denied":
-		return visitor{}, refused(http.StatusForbidden, "You did not authorize disinto on the forge.")
+		return visitor{}, refused(http.StatusForbidden, "You did not authorize disinto on Forgejo.")
 	case code == "":
 		return visitor{}, refused(http.StatusBadGateway,
 			"The forge refused: is web_client_id right, and %s a redirect URI of the application?", app.RedirectURL)

@@ -65,7 +65,7 @@ type reason struct {
 func reasonOf(d *control.ItemDocument, ex *threads.Explanation, forgeURL string) section {
 	ref := forge.Ref{Repo: d.Repo, Number: d.Number}.String()
 	r := reason{ItemDocument: d, Ref: ref, Code: ex.Code, Pill: standing(d, ex.Code)}
-	r.Verdict = strings.TrimPrefix(d.Verdict, "waits: ")
+	r.Verdict = verdictOf(d)
 	q := control.QueueDocument{Repo: d.Repo, Number: d.Number, Code: ex.Code, Mend: d.Mend}
 	r.Buttons = buttonsFor(&q, forgeURL)
 	if where := whereDropped(ex.Code); len(remedies(d.Mend)) == 0 || where != "" {
@@ -100,9 +100,14 @@ func reasonOf(d *control.ItemDocument, ex *threads.Explanation, forgeURL string)
 	return section{ID: "reason", Class: "reason panel " + r.Pill.Tone, Rows: []row{render("reason", "reason", r)}}
 }
 
+// verdictOf returns the one reason of an item.
+func verdictOf(d *control.ItemDocument) string { return strings.TrimPrefix(d.Verdict, "waits: ") }
+
 // standing returns the pill of an item.
 func standing(d *control.ItemDocument, code threads.Code) pill {
-	q := control.QueueDocument{Code: code, NeedsPerson: code.Class() == threads.Failed || code.Ends() == threads.ByPerson}
+	why := verdictOf(d)
+	needs := code.Class() == threads.Failed || code.Ends() == threads.ByPerson
+	q := control.QueueDocument{Code: code, Why: why, NeedsPerson: needs}
 	switch {
 	case d.State == control.StateMerged:
 		return pill{"ok", "Merged"}

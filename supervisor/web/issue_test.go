@@ -20,7 +20,7 @@ func stuck() *control.ItemDocument {
 	}
 	return &control.ItemDocument{
 		Repo: "o/r", Number: 7, Kind: "issue", Title: hostile, Author: "ada", State: control.StateOpen, FiledAt: noon,
-		Verdict: "waits: CI failed 3 times, needs a person", Mend: "look at it, then `disinto retry o/r#7`",
+		Verdict: "waits: failed CI 3 times, needs a person", Mend: "look at it, then `disinto retry o/r#7`",
 		Labels: []string{hostile},
 		Pulls: []control.PullDocument{{
 			Number: 9, Author: "dev-qwen", Head: "fix/issue-7", State: control.StateOpen, OpenedAt: noon,
@@ -45,7 +45,7 @@ func TestIssuePage(t *testing.T) {
 	}
 	rest := page
 	for _, want := range []string{
-		`<span class="pill bad">Round limit</span>`, "CI failed 3 times, needs a person",
+		`<span class="pill bad">CI-fix limit</span>`, "failed CI 3 times, needs a person",
 		`class="btn primary" form="do" formaction="/do/retry"`, "/do/sling", "/do/release", "/do/cancel",
 		`<details class="rules"><summary>1 of 2 rules fails · <code>too-many-rounds</code>`,
 		`id="sessions"`, "session=run1#log", `id="log"`, "of dev-qwen, 22 Nov 12:00 UTC",

@@ -52,7 +52,7 @@ func buttonsFor(q *control.QueueDocument, forgeURL string) []button {
 	if forgeURL == "" || q.Number == 0 {
 		return list
 	}
-	page := button{Label: "Open", Href: itemPage(forgeURL, q.Repo, q.Number)}
+	page := button{Label: "Forgejo", Href: itemPage(forgeURL, q.Repo, q.Number)}
 	switch q.Code {
 	case threads.NeedsAnswer:
 		page.Label, page.Class, page.Href = "Answer", "soft", page.Href+"#comment-form"
@@ -61,10 +61,7 @@ func buttonsFor(q *control.QueueDocument, forgeURL string) []button {
 	case threads.PlanWaits:
 		page.Label = "Read plan"
 	case threads.PeopleReview, threads.Uninvited, threads.Unasked, threads.TooBigToReview, threads.MergeManual:
-		page.Label = "Open PR"
-	}
-	if whereDropped(q.Code) != "" {
-		page.Label = "Open on the forge"
+		page.Label = fmt.Sprintf("PR #%d", q.Number)
 	}
 	if len(list) == 0 {
 		page.Class = "soft"
@@ -73,12 +70,13 @@ func buttonsFor(q *control.QueueDocument, forgeURL string) []button {
 }
 
 // whereDropped says where a person drops the dependency that holds an item; empty for other reasons. No button drops
-// it: it stands in a person's text, or in the forge's list, or in both.
+// it: it stands in a person's text, in the forge's list, or in both, and the forge takes an edited text without a check
+// that nobody has edited it since.
 func whereDropped(code threads.Code) string {
 	switch code {
 	case threads.BlocksItself, threads.BlockerCycle, threads.BlockerMissing, threads.BlockerCancelled,
 		threads.BlockerUnmerged:
-		return ` (on the forge: edit the line "Depends on" of its text, or its list of dependencies)`
+		return ` (on Forgejo: edit the line "Depends on" of its text, or its list of dependencies)`
 	}
 	return ""
 }
@@ -103,7 +101,11 @@ type need struct {
 	Mend    string // what to do by hand, where no button does it
 	Buttons []button
 	Renew   string // the agent whose token has to be renewed
+	Phone   bool   // shown on a phone only, in place of what follows
 }
+
+// A page shows at most mostNeeds items that need a person, and a phone at most phoneNeeds entries.
+const mostNeeds, phoneNeeds = 8, 5
 
 // needsYou shows the faults of the factory, the agents that cannot start anything, and the items that wait for a
 // person, oldest first. A pause of everything counts as one of them, and has the banner above.
@@ -128,8 +130,13 @@ func needsYou(d *control.Document) section {
 	if d.Waiting == nil {
 		return sec
 	}
-	for i := range d.Waiting.Needs {
-		q := &d.Waiting.Needs[i]
+	shown := d.Waiting.Needs[:min(len(d.Waiting.Needs), mostNeeds)]
+	showAll := []button{{Label: "Show all", Href: "/?status=" + string(control.NeedsYou) + "#queue"}}
+	for i := range shown {
+		q := &shown[i]
+		if hidden := d.Waiting.NeedYou - i; len(sec.Rows) == phoneNeeds && hidden > 1 {
+			add("phone", need{Text: fmt.Sprintf("and %d more", hidden), Buttons: showAll, Phone: true})
+		}
 		n := need{
 			Pill: itemPill(q), Since: q.Since, About: refOf(q.Repo, q.Number), Title: q.Title, Repo: q.Repo, Text: q.Why,
 			Buttons: buttonsFor(q, d.Forge.URL),
@@ -139,10 +146,8 @@ func needsYou(d *control.Document) section {
 		}
 		add(itemID(q), n)
 	}
-	if more := d.Waiting.NeedYou - len(d.Waiting.Needs); more > 0 {
-		add("more", need{Text: fmt.Sprintf("and %d more", more), Buttons: []button{
-			{Label: "Show all", Href: "/?status=" + string(control.NeedsYou) + "#queue"},
-		}})
+	if more := d.Waiting.NeedYou - len(shown); more > 0 {
+		add("more", need{Text: fmt.Sprintf("and %d more", more), Buttons: showAll})
 	}
 	n := needs(d)
 	if pausedWithoutProblem(d) {
@@ -164,8 +169,8 @@ func faultNeed(d *control.Document, fault string) need {
 	case d.Config.Error != "" && strings.Contains(fault, d.Config.Path):
 		n.Pill.Text = "Configuration"
 	case fault == d.Forge.Error:
-		n.Pill.Text = "Forge"
-		n.Buttons = append(n.Buttons, button{Label: "Open", Class: "soft", Href: d.Forge.URL})
+		n.Pill.Text = "Forgejo"
+		n.Buttons = append(n.Buttons, button{Label: "Forgejo", Class: "soft", Href: d.Forge.URL})
 	case len(n.Buttons) == 0 && strings.Contains(fault, "disinto resume"): // at a first start
 		n.Pill = statusPills[control.Paused]
 		n.Buttons = []button{{Label: "Resume all", Class: "soft", Command: "resume", Field: "name"}}

@@ -44,11 +44,13 @@ func (s *Site) repos() []string {
 	return nil
 }
 
-// paused is the banner of a factory that starts nothing.
+// paused is the banner of a factory that starts nothing, or nothing new.
 func paused(d *control.Document) section {
 	sec := section{ID: "paused", Class: "banners"}
 	if pausedWithoutProblem(d) {
 		sec.Rows = []row{render("paused", "paused", d)}
+	} else if d.Drain != nil && !d.Drain.Done {
+		sec.Rows = []row{render("draining", "draining", d.Drain)}
 	}
 	return sec
 }
@@ -130,7 +132,11 @@ type lineup struct {
 	Why      string
 	Idle     int      // slots without a session
 	Warm     []string // the agents whose contexts they hold
+	More     int      // sessions that are not shown
 }
+
+// shownSessions is how many sessions the page shows, as far as each thread has two of them.
+const shownSessions = 9
 
 // running shows the threads with their sessions.
 func running(d *control.Document) section {
@@ -155,6 +161,9 @@ func running(d *control.Document) section {
 			if x.Thread == l.Name {
 				l.Sessions = append(l.Sessions, x)
 			}
+		}
+		if most := max(2, shownSessions/len(d.Threads)); len(l.Sessions) > most {
+			l.Sessions, l.More = l.Sessions[:most], len(l.Sessions)-most
 		}
 		switch {
 		case l.Paused:
@@ -209,7 +218,7 @@ func recent(d *control.Document) section {
 	if d.Waiting.Queue+len(d.Sessions) > 0 {
 		sec.Empty = "No session has ended yet."
 	}
-	for i := range d.Recent[:min(len(d.Recent), 8)] {
+	for i := range d.Recent[:min(len(d.Recent), 6)] {
 		sec.Rows = append(sec.Rows, render("ended", "ended-"+d.Recent[i].RunID, &d.Recent[i]))
 	}
 	return sec
@@ -244,7 +253,7 @@ func system(d *control.Document) section {
 	}
 	file := d.Config.Path[strings.LastIndexByte(d.Config.Path, '/')+1:]
 	facts := []fact{
-		{Name: "Forge", Pill: state(d.Forge.OK, "answers", "no answer"), Href: d.Forge.URL, Text: d.Forge.Error},
+		{Name: "Forgejo", Pill: state(d.Forge.OK, "answers", "no answer"), Href: d.Forge.URL, Text: d.Forge.Error},
 		{Name: "Config", Pill: state(d.Config.Error == "", "valid", "mistakes"), Text: file},
 		{Name: "Sandbox", Pill: state(d.Sandbox != "", "on", "none"), Text: d.Sandboxed()},
 	}

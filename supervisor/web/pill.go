@@ -23,7 +23,7 @@ var statusPills = map[control.Status]pill{
 // codePills names more exactly what waits for a person.
 var codePills = map[threads.Code]string{
 	threads.NeedsAnswer: "Question", threads.PlanWaits: "Plan review", threads.NoPlan: "Plan review",
-	threads.SplitRefused: "Split refused", threads.TooManyRounds: "Round limit", threads.GaveUp: "Gave up",
+	threads.SplitRefused: "Split refused", threads.GaveUp: "Gave up",
 	threads.Refused: "Refused", threads.PullRejected: "PR rejected", threads.PushRefused: "Push refused",
 	threads.OverLimit: "Over its limit", threads.TooBigToReview: "Too big to review",
 	threads.BlockerCycle: "Dependency cycle",
@@ -42,11 +42,27 @@ func itemPill(q *control.QueueDocument) pill {
 	p := statusPills[q.Status()]
 	switch {
 	case q.NeedsPerson:
-		return needPill(q.Code)
+		p = needPill(q.Code)
+		if q.Code == threads.TooManyRounds {
+			p.Text = limitOf(q.Why)
+		}
 	case q.Code == threads.OverBudget:
 		p.Text = "Over budget"
 	}
 	return p
+}
+
+// limitOf names the limit that a reason of threads.TooManyRounds is about, by its first words.
+func limitOf(why string) string {
+	for start, limit := range map[string]string{
+		string(threads.CauseCI): "CI-fix limit", string(threads.CauseChanges): "Review limit", "sent back": "Review limit",
+		"reviewed": "Review limit",
+	} {
+		if strings.HasPrefix(why, start) {
+			return limit
+		}
+	}
+	return "Round limit"
 }
 
 // needPill returns the pill of something that waits for a person.

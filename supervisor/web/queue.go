@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"net/url"
@@ -13,14 +14,18 @@ import (
 )
 
 // filter chooses the items of the queue that a page shows. It is the query of the page and of GET /v1/state.
-type filter struct{ url.Values }
+type filter struct {
+	url.Values
+	at  string // the page's path; empty on the page Now
+	all bool   // each item that is shown is chosen
+}
 
 // filterNames are the parameters of a filter.
 var filterNames = []string{"status", "repo", "agent", "kind", "q", "rows", "page"}
 
 // filterOf returns the filter in a page's query, without what is not one.
 func filterOf(query url.Values) filter {
-	f := filter{url.Values{"rows": {pageRows[0]}}}
+	f := filter{Values: url.Values{"rows": {pageRows[0]}}}
 	for _, name := range filterNames {
 		if said := query.Get(name); said != "" && (name != "rows" || slices.Contains(pageRows, said)) {
 			f.Set(name, said)
@@ -43,11 +48,14 @@ func (f filter) with(name, value string) string {
 			other.Set(known, said)
 		}
 	}
-	if len(other) == 0 {
+	if len(other) == 0 && f.at == "" {
 		return "/#queue"
 	}
-	return "/?" + other.Encode() + "#queue"
+	return cmp.Or(f.at, "/") + "?" + other.Encode() + "#queue"
 }
+
+// here returns the query of the page with the same filter and on the same path.
+func (f filter) here(path string) string { return path + "?" + f.Encode() }
 
 // narrow reports whether the filter leaves items out.
 func (f filter) narrow() bool {
@@ -65,6 +73,7 @@ type chip struct {
 func (f filter) chips(d *control.Document, repos []string) section {
 	w := d.Waiting
 	sec := section{ID: "filters", Title: "Queue", Note: "in the order it starts", Class: "chips", Place: left}
+	sec.Tools = template.HTML(execute("to-several", f.here("/several")))
 	if w.Queue+w.Unqueued == 0 {
 		return section{ID: "filters", Place: left}
 	}
@@ -111,7 +120,7 @@ func (f filter) form(d *control.Document, repos []string) template.HTML {
 		choices = choices[1:]
 	}
 	return template.HTML(execute("filters", map[string]any{
-		"Text": f.Get("q"), "Status": f.Get("status"), "Choices": choices,
+		"At": cmp.Or(f.at, "/"), "Text": f.Get("q"), "Status": f.Get("status"), "Choices": choices,
 	}))
 }
 
@@ -128,6 +137,8 @@ type waits struct {
 	*control.QueueDocument
 	Pill pill
 	Text string
+	Pick string // its reference, where it can be chosen
+	All  bool   // it is chosen
 }
 
 // queue shows the items, each with its reason.
@@ -147,6 +158,9 @@ func (f filter) queue(d *control.Document) section {
 		w.Text = strings.TrimPrefix(w.Why, "blocked ")
 		if e := d.Forecast.Find(w.Repo, w.Number); e != nil && w.Status() == control.Queued && !e.Start.Low.IsZero() {
 			w.Text += ", starts " + e.Start.Words(d.Forecast.At)
+		}
+		if f.at != "" && w.Number != 0 {
+			w.Pick, w.All = refText(w.QueueDocument), f.all
 		}
 		sec.Rows = append(sec.Rows, render("waits", itemID(w.QueueDocument), w))
 	}

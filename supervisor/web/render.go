@@ -150,7 +150,8 @@ func (s *Site) sendBoard(w http.ResponseWriter, r *http.Request, status int, v *
 	}
 	sheet := &sheet{
 		board: b, Pages: pages, Path: p.path, Query: r.URL.Query().Encode(), Version: b.version(), Visitor: v, Said: said,
-		Failed: failed, Live: status == http.StatusOK, At: time.Now().UTC(), Repos: s.repos(), Forge: s.forgeURL(),
+		Failed: failed, Live: status == http.StatusOK && p.rest > 0, At: time.Now().UTC(), Repos: s.repos(),
+		Forge: s.forgeURL(),
 	}
 	send(w, status, "page", sheet)
 }

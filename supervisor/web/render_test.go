@@ -1,11 +1,14 @@
 package web
 
 import (
+	"fmt"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
@@ -63,7 +66,7 @@ func TestFaults(t *testing.T) {
 		Waiting:  new(control.WaitingDocument),
 	}
 	want := []string{
-		"Configuration", "Configuration", "Forge", "Token rejected", "Paused", "Factory",
+		"Configuration", "Configuration", "Forgejo", "Token rejected", "Paused", "Factory",
 	}
 	buttons := []string{"", "", `href="http://forge"`, `name="name" value="dev"`, `name="name" value=""`, ""}
 	sec := needsYou(d)
@@ -156,7 +159,7 @@ func TestDependencyIsDroppedOnTheForge(t *testing.T) {
 	d.Mend = (&threads.Reason{Code: threads.BlockerCycle}).Mend()
 	page := string(reasonOf(d, &threads.Explanation{Code: threads.BlockerCycle}, "http://forge").Rows[0].HTML)
 	for _, want := range []string{
-		`class="btn primary" href="http://forge/o/r/issues/7"`, ">Open on the forge<", d.Mend + " (on the forge: edit the line",
+		`class="btn primary" href="http://forge/o/r/issues/7"`, ">Forgejo<", d.Mend + " (on Forgejo: edit the line",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("got\n%s\nwant %s", page, want)
@@ -188,6 +191,28 @@ func TestWordsInTime(t *testing.T) {
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+// However much runs and waits for a person, the page Now is short, and says what it leaves out.
+func TestNowIsShort(t *testing.T) {
+	v := newVisit(t)
+	d := status()
+	d.Repos, d.Queue = []control.RepoDocument{{Name: "o/r"}}, nil
+	d.Sessions = slices.Repeat(d.Sessions, 200)
+	for i := range int64(60) {
+		d.Queue = append(d.Queue, control.QueueDocument{
+			Repo: "o/r", Number: i + 1, Kind: agents.KindIssue, Title: strings.Repeat("a long title ", 5), Code: threads.GaveUp,
+			Why: "gave up after 3 attempts", Mend: "`disinto retry o/r#" + fmt.Sprint(i+1) + "`", NeedsPerson: true,
+		})
+	}
+	v.api.set("/v1/state", d)
+	v.signIn()
+	_, page := v.get("/")
+	for _, want := range []string{"and 191 more</a>", "and 52 more", `class="btns phone"`, "and 55 more"} {
+		if !strings.Contains(page, want) || len(page) > mostPage {
+			t.Errorf("the page of %d bytes, at most %d, does not say %q:\n%s", len(page), mostPage, want, page)
 		}
 	}
 }

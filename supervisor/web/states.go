@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"codeberg.org/johba/disinto/forge"
@@ -14,6 +15,7 @@ type trouble struct {
 	Pill  pill
 	Words string
 	Hint  string
+	Forge string // its address; empty if it is unknown
 }
 
 // troubles has the title and the hint for the status of a refusal.
@@ -23,7 +25,7 @@ var troubles = map[int]struct{ title, hint string }{
 		"It may be in a repository that the factory does not read, or be older than what it remembers.",
 	},
 	http.StatusForbidden: {
-		"Not allowed", "An owner of the repositories can grant the right on the forge. Then sign out and in again.",
+		"Not allowed", "An owner of the repositories can grant the right on Forgejo. Then sign out and in again.",
 	},
 	http.StatusServiceUnavailable: {
 		"No answer", "Sessions may still run. See the supervisor's log on its host, then load the page again.",
@@ -31,12 +33,15 @@ var troubles = map[int]struct{ title, hint string }{
 }
 
 // refusalBoard returns the page for an error.
-func refusalBoard(status int, err error) *board {
+func (s *Site) refusalBoard(status int, err error) *board {
 	known, is := troubles[status]
 	if !is {
 		known.title = "Not understood"
 	}
-	t := trouble{pill{"warn", http.StatusText(status)}, err.Error(), known.hint}
+	t := trouble{pill{"warn", strconv.Itoa(status)}, err.Error(), known.hint, s.forgeURL()}
+	if repos := s.repos(); status == http.StatusNotFound && len(repos) > 0 {
+		t.Hint += " It reads " + strings.Join(repos, ", ") + "."
+	}
 	return &board{Title: known.title, Sections: []section{{
 		ID: "trouble", Class: "panel", Rows: []row{render("trouble", "trouble", t)},
 	}}}
@@ -45,7 +50,7 @@ func refusalBoard(status int, err error) *board {
 // refuse answers with a page that says what went wrong.
 func (s *Site) refuse(w http.ResponseWriter, r *http.Request, v *visitor, err error) {
 	status := statusOf(err)
-	s.sendBoard(w, r, status, v, page{path: r.URL.Path}, refusalBoard(status, err))
+	s.sendBoard(w, r, status, v, page{path: r.URL.Path}, s.refusalBoard(status, err))
 }
 
 // number matches what people type for an issue: 17, #17 or owner/name#17.

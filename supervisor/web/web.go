@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"net/url"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -57,7 +58,7 @@ type page struct {
 	key   string // the key that opens it, after g
 	// show returns the page's content for a query. An error may be a *control.Refusal, whose words are shown.
 	show func(*Site, context.Context, url.Values) (*board, error)
-	rest time.Duration // the least time between two renderings while it is open
+	rest time.Duration // the least time between two renderings while it is open; 0 if it stays as it was loaded
 }
 
 var pages = []page{
@@ -74,13 +75,16 @@ var pages = []page{
 func (s *Site) Handler() http.Handler {
 	s.init()
 	mux := http.NewServeMux()
-	for _, p := range pages {
+	for _, p := range slices.Concat(pages, stills) {
 		path := p.path
 		if path == "/" {
 			path = "/{$}"
 		}
 		show := func(w http.ResponseWriter, r *http.Request, v *visitor) { s.serve(w, r, v, p) }
 		mux.HandleFunc("GET "+path, s.requireSignIn(show))
+		if p.rest == 0 {
+			continue
+		}
 		live := func(w http.ResponseWriter, r *http.Request, _ *visitor) { s.stream(w, r, p) }
 		mux.HandleFunc("GET /live"+path, s.requireSignIn(live))
 	}

@@ -29,6 +29,7 @@ type fake struct {
 	mu      sync.Mutex // guards the fields below
 	answers map[string]any
 	posted  []string
+	refused string // a command that says this is refused
 }
 
 func (f *fake) Get(_ context.Context, path string, answer any) error {
@@ -46,7 +47,9 @@ func (f *fake) Get(_ context.Context, path string, answer any) error {
 			return err
 		}
 		chosen := *d
-		chosen.Choose(q)
+		if q != nil {
+			chosen.Choose(q)
+		}
 		known = &chosen
 	}
 	text, _ := json.Marshal(known)
@@ -58,6 +61,9 @@ func (f *fake) Post(_ context.Context, path string, request, answer any) error {
 	defer f.mu.Unlock()
 	text, _ := json.Marshal(request)
 	f.posted = append(f.posted, path+" "+string(text))
+	if f.refused != "" && strings.Contains(string(text), f.refused) {
+		return control.Conflict("cannot do it")
+	}
 	if r, is := answer.(*control.Report); is {
 		r.Subject = "o/r#1"
 		r.Add("%s", strings.TrimPrefix(path, "/v1/"))

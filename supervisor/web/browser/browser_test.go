@@ -323,7 +323,13 @@ func (r *room) shoot(tab context.Context, name string, width int64, scheme strin
 	if light != (scheme == "light") {
 		r.Errorf("%s: got a light background: %v", name, light)
 	}
-	r.axe(tab, name)
+	size := ask[[2]int64](r, tab, `[document.documentElement.scrollHeight,
+		performance.getEntriesByType("navigation")[0].decodedBodySize]`)
+	if asked := strings.HasPrefix(name, "many"); !asked && (width == widths[0] && size[0] > phone || size[1] > mostPage) {
+		r.Errorf("%s: got %d pixels and %d bytes, want at most %d, four screens, and %d", name, size[0], size[1], phone,
+			mostPage)
+	}
+	r.Logf("%s: %d pixels high, %d bytes, %s", name, size[0], size[1], r.axe(tab, name))
 	var picture []byte
 	r.do(tab, chromedp.FullScreenshot(&picture, 100))
 	if err := os.WriteFile(filepath.Join(r.shots, name+".png"), picture, 0o600); err != nil {
@@ -331,23 +337,24 @@ func (r *room) shoot(tab context.Context, name string, width int64, scheme strin
 	}
 }
 
-// axe reports the serious accessibility problems that axe-core finds on a page.
-func (r *room) axe(tab context.Context, name string) {
+// axe reports what axe-core finds on a page, its best practices included, and returns how much it checked.
+func (r *room) axe(tab context.Context, name string) string {
 	r.Helper()
 	path := os.Getenv("DISINTO_AXE")
 	if path == "" {
-		return
+		return "without axe-core"
 	}
 	script, err := os.ReadFile(path)
 	if err != nil {
 		r.Fatal(err)
 	}
 	ask[bool](r, tab, string(script)+"\n;true")
-	found := ask[[]string](r, tab, `axe.run().then(r => r.violations.filter(v => ["serious", "critical"].includes(v.impact))
-		.map(v => v.id + ": " + v.help + ": " + v.nodes.map(n => n.html).join(" ").slice(0, 300)))`)
-	for _, f := range found {
+	found := ask[[]string](r, tab, `axe.run().then(r => [r.passes.length + " rules of axe-core pass"].concat(r.violations
+		.map(v => v.id + ": " + v.help + ": " + v.nodes.map(n => n.html).join(" ").slice(0, 300))))`)
+	for _, f := range found[1:] {
 		r.Errorf("%s: %s", name, f)
 	}
+	return found[0]
 }
 
 // keyboard goes to every page without a mouse.

@@ -121,8 +121,9 @@ async function renew() {
     const log = $("#log");
     if (log && $("#log", fresh)) $("#log", fresh).replaceWith(log);
     if ($("#needs-n", page)) $("#needs-n").replaceWith($("#needs-n", page));
-    const place = focused();
+    const place = focused(), typed = [...main.querySelectorAll("textarea[id], input[id]")].map((f) => [f.id, f.value]);
     main.replaceChildren(...fresh.childNodes);
+    for (const [id, value] of typed) if ($("#" + id, main)) $("#" + id, main).value = value;
     for (const name of ["version", "query", "path"]) main.dataset[name] = fresh.dataset[name];
     stale = true; // the new banner is hidden, and the buttons of the head may be off
     live();

@@ -1,0 +1,100 @@
+//go:build browser
+
+package browser
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
+	"codeberg.org/johba/disinto/supervisor/control"
+)
+
+// Each command that reaches far has a way from a page to its preview, and a button there that runs it, at three widths.
+func TestPreviews(t *testing.T) {
+	s := newStates(t)
+	tab := s.tab()
+	s.do(tab, chromedp.Navigate(s.base+"/signin#"+s.token), chromedp.WaitReady("main[data-live]"))
+	const by = `"by":"the holder of the token"`
+	for _, way := range []struct {
+		path   string
+		clicks []string // the last one leads to the preview
+		says   string
+		button string
+		want   string
+	}{
+		{
+			"/",
+			[]string{".menu:has([href^='/confirm']) summary", `[href="/confirm?do=drain"]`},
+			"12 items of new work wait",
+			".primary[formaction='/do/drain']", `/v1/drain {"dry_run":true}; /v1/drain {` + by + `}`,
+		},
+		{
+			"/",
+			[]string{`[aria-label="Pause ada/ledger"]`},
+			"sessions that run in ada/ledger finish: 0",
+			"[formaction='/do/pause'][value='ada/ledger']", `/v1/pause {"name":"ada/ledger",` + by + `}`,
+		},
+		{
+			"/",
+			[]string{`[href^="/several"]`, `[value="ada/teashop#405"]`, `[value="ada/teashop#93"]`, "#choose [value=cancel]"},
+			"Cancel 2 items", "[formaction='/do/cancel']",
+			`/v1/cancel {"ref":"ada/teashop#405"}; /v1/cancel {"ref":"ada/teashop#93"}`,
+		},
+		{"/several", []string{`[href$="all=1"]`, "#choose [value=retry]"}, "Retry 20 items", "[formaction='/do/retry']", ""},
+		{"/several", []string{".pickers button"}, "Retry 7 items", "[formaction='/do/retry']", ""},
+	} {
+		for _, width := range widths {
+			s.factory.set(func(f *factory) {
+				f.posted, f.state = nil, busy(40)
+				f.state.Repos = append(f.state.Repos, control.RepoDocument{Name: "ada/ledger"})
+			})
+			s.do(tab, emulation.SetDeviceMetricsOverride(width, 900, 1, width < 600), chromedp.Navigate(s.base+way.path),
+				chromedp.WaitReady("main"))
+			for _, click := range way.clicks {
+				s.do(tab, chromedp.Click("main "+click+", header "+click, chromedp.ByQuery))
+			}
+			s.until(tab, `location.pathname === "/confirm" && document.readyState === "complete"`)
+			if says := ask[string](s.room, tab, `document.querySelector("main").textContent`); !strings.Contains(says, way.says) {
+				t.Errorf("at %d pixels the preview does not say %q: %s", width, way.says, says)
+			}
+			rows := ask[int](s.room, tab, `document.querySelectorAll("#items tbody tr").length`)
+			s.do(tab, chromedp.Click("main "+way.button, chromedp.ByQuery))
+			s.until(tab, `document.querySelector("#said").textContent !== "" && location.pathname === "/"`)
+			got := s.factory.commands()
+			if way.want == "" && strings.Count(got, "/v1/retry") != rows || way.want != "" && got != way.want {
+				t.Errorf("%s at %d pixels, %d items: got %s, want %s", way.button, width, rows, got, way.want)
+			}
+		}
+	}
+}
+
+// A person tells the session that writes something in a field of the issue's page. What was typed stays while the page
+// renews itself.
+func TestTell(t *testing.T) {
+	s := newStates(t)
+	s.factory.set(func(f *factory) { f.talks = true })
+	tab := s.tab()
+	s.do(tab, chromedp.Navigate(s.base+"/signin#"+s.token), chromedp.WaitReady("main[data-live]"))
+	for _, width := range widths {
+		for _, scheme := range []string{"light", "dark"} {
+			s.look(tab, "/issue?ref=398", "tell", width, scheme)
+		}
+		s.factory.set(func(f *factory) { f.posted = nil })
+		const text = "Use the idempotency key of #361."
+		s.do(tab, chromedp.SendKeys("#tell-text", text), chromedp.Evaluate(`renew()`, nil))
+		s.until(tab, `document.querySelector("#live").textContent === "Live"`)
+		if got := ask[string](s.room, tab, `document.querySelector("#tell-text").value`); got != text {
+			t.Errorf("at %d pixels, after the page renewed itself: the field has %q, want %q", width, got, text)
+		}
+		s.do(tab, chromedp.Click(`[formaction="/do/tell"]`))
+		s.until(tab, `document.querySelector("#said").textContent !== "" && document.readyState === "complete"`)
+		want := fmt.Sprintf(`/v1/tell {"ref":"ada/teashop#398","text":%q,"by":"the holder of the token"}`, text)
+		if got := s.factory.commands(); got != want {
+			t.Errorf("at %d pixels: got %s, want %s", width, got, want)
+		}
+	}
+}
