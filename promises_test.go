@@ -404,7 +404,7 @@ var promises = []struct{ sentence, tests, gap string }{
 	{
 		"**All else goes through the session's own proxy**",
 		"agents/process/gate.TestPlainHTTP TestStrangers TestTLS TestLocalAddresses " +
-			"agents/egress.TestRules TestServerName", "",
+			"agents/egress.TestRules TestServerName supervisor.TestLogFollows agents/process.TestProxyPassword", "",
 	},
 	{"**Your own proxy**", "agents/process/gate.TestUpstream agents/process.TestEgressHidesProxies", ""},
 	{
@@ -413,7 +413,8 @@ var promises = []struct{ sentence, tests, gap string }{
 	},
 	{
 		"**What was refused is counted**",
-		"agents.TestRefusals agents/process.TestEgressOutlives supervisor.TestGaveUpAllows", "",
+		"agents.TestRefusals agents/process.TestEgressOutlives supervisor.TestGaveUpAllows " +
+			"agents/session.TestRefusedInPull", "",
 	},
 	{
 		"It needs Linux 5.19",

@@ -10,6 +10,9 @@ import (
 // ProxyVars are the variables that name the proxy of a program.
 var ProxyVars = []string{"http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"}
 
+// ProxyPassword is the variable with the password of a session's own proxy, which is also in its ProxyVars.
+const ProxyPassword = "DISINTO_PROXY_PASSWORD"
+
 // Refusal is a host that a session may not reach, and tried to.
 type Refusal struct {
 	Host  string `json:"host"`           // with its port, such as evil.example:443

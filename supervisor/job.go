@@ -53,6 +53,9 @@ func (rn *sessionRunner) job(x *session) (agents.Job, error) {
 		env.TraceParent = rn.traceParent(x.Item.Chain, x.RunID)
 	}
 	j.Env, j.Secrets = env.Apart(agents.Environ(rn.environ, env))
+	if password := proxyPassword(x.config, x.RunID); password != "" && j.Sandbox.Egress != nil {
+		j.Secrets = append(j.Secrets, agents.ProxyPassword+"="+password)
+	}
 	return j, nil
 }
 

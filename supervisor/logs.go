@@ -158,6 +158,10 @@ func (h *history) findLogs(q control.LogQuery) (control.FoundLogs, error) {
 	if err != nil {
 		return found, control.NotFound("%s", err)
 	}
-	found.Secrets = h.state.secretsOf(config)
+	var runs []string
+	for _, l := range found.Shown {
+		runs = append(runs, l.RunID)
+	}
+	found.Secrets = h.state.secretsOf(config, runs...)
 	return found, nil
 }

@@ -36,16 +36,24 @@ func writeLog(t *testing.T, path, text string) {
 }
 
 // A log is followed to the end of its session, and its secrets are redacted, even one that is printed in two pieces.
+// Among them is the password of the session's own proxy, also once the session has ended.
 func TestLogFollows(t *testing.T) {
 	key := func(s *supervisor.Supervisor) { s.Environ = append(s.Environ, "OPENAI_API_KEY=sk-live-0123") }
 	s, w, _ := real(t, t.TempDir(), key)
 	server := httptest.NewServer(s.Handler())
 	defer server.Close()
 	w.Exec.Script = func(job agents.Job, _ int) simtest.Script {
-		writeLog(t, job.LogPath, "I am token-of-disinto, sk-live-0123 and token-of-dev-")
+		password := agents.Getenv(job.Secrets, agents.ProxyPassword)
+		if len(password) < 32 {
+			t.Errorf("the password of its proxy is %q", password)
+		}
+		writeLog(t, job.LogPath, "I am token-of-disinto, sk-live-0123, "+password+" and token-of-dev-")
 		return simtest.Script{Takes: time.Hour}
 	}
 	w.Forge.Issue("one")
+	for i := range w.Config.Roles {
+		w.Config.Roles[i].Sandbox = agents.Sandbox{Mode: agents.SandboxAuto, Egress: []string{}}
+	}
 	s.Reload(w.Config, nil) // wakes the loops
 	eventually(t, "a session", func() bool { return len(s.Document().Sessions) == 1 && s.Document().Sessions[0].PID > 0 })
 	path := w.Exec.Runs()[0].Job.LogPath
@@ -55,7 +63,7 @@ func TestLogFollows(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	in := bufio.NewReader(resp.Body)
-	const first = "I am [secret], [secret] and "
+	const first = "I am [secret], [secret], [secret] and "
 	got := make([]byte, len(first))
 	if _, err := io.ReadFull(in, got); err != nil || string(got) != first {
 		t.Fatalf("first read: got %q, %v, want %q", got, err, first)
@@ -71,7 +79,7 @@ func TestLogFollows(t *testing.T) {
 	if rest, err := io.ReadAll(in); string(rest) != "the end" || err != nil {
 		t.Errorf("the rest: got %q, %v, want %q", rest, err, "the end")
 	}
-	const all = "I am [secret], [secret] and [secret].\nthe end"
+	const all = "I am [secret], [secret], [secret] and [secret].\nthe end"
 	for _, of := range []string{"1", "%231", "johba/harb%231", "dev-coder", "1&follow=1"} {
 		if status, body := fetch(t, server.URL+"/v1/log?of="+of); status != http.StatusOK || body != all {
 			t.Errorf("the log of %s: got %d %q, want %q", of, status, body, all)

@@ -40,12 +40,11 @@ func (st *state) adopt(outlives func(*ledger.Open) bool) (list []*session) {
 	st.lockToChange()
 	defer st.mu.Unlock()
 	cfg := cmp.Or(st.cfg, new(threads.Config))
-	secrets := cfg.Hidden(st.environ)
 	for _, run := range slices.Sorted(maps.Keys(st.ledger.Open)) {
 		o := st.ledger.Open[run]
 		if outlives(&o) {
 			x := continued(&o, cfg, st.base)
-			x.secrets = secrets
+			x.secrets = append(cfg.Hidden(st.environ), proxyPassword(cfg, run))
 			st.sessions[run] = x
 			list = append(list, x)
 		}

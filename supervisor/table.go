@@ -3,7 +3,11 @@ package supervisor
 import (
 	"cmp"
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -90,9 +94,10 @@ func (st *state) reserveLocked(start *threads.Start, now time.Time) *session {
 			State: threads.Reserved, Attempt: start.Attempt, Rung: start.Rung, Started: now,
 		},
 		config: st.cfg, agent: *st.cfg.Agent(start.Agent), role: *st.cfg.Role(start.Role),
-		thread: *st.cfg.Thread(start.Thread), over: start.PassedOver, reserved: now, secrets: st.cfg.Hidden(st.environ),
+		thread: *st.cfg.Thread(start.Thread), over: start.PassedOver, reserved: now,
 		tag: tag(st.cfg, start.Agent, start.Item.Ref), atWork: make(chan struct{}), gone: make(chan struct{}),
 	}
+	x.secrets = append(st.cfg.Hidden(st.environ), proxyPassword(st.cfg, x.RunID))
 	if x.agent.Model == "" && x.agent.BaseURL == "" && st.model != nil {
 		x.agent.Model = st.model(&x.thread)
 	}
@@ -264,13 +269,32 @@ func (st *state) others(cfg *threads.Config) []*session {
 }
 
 // secretsOf returns what may not be shown or posted under a configuration and those of running sessions: after a reload
-// a session may still print an old token.
-func (st *state) secretsOf(config *threads.Config) []string {
+// a session may still print an old token. Among them are the passwords of the proxies of running sessions, and
+// of some that have ended.
+func (st *state) secretsOf(config *threads.Config, ended ...string) []string {
 	list := config.Hidden(st.environ)
 	for _, x := range st.others(config) {
 		list = append(list, x.secrets...)
 	}
+	st.mu.Lock()
+	runs := slices.Sorted(maps.Keys(st.sessions))
+	st.mu.Unlock()
+	for _, run := range append(runs, ended...) {
+		list = append(list, proxyPassword(config, run))
+	}
 	return list
+}
+
+// proxyPassword returns the password of the proxy that a session with egress has. Every supervisor with the same token
+// computes the same, so that the logs of earlier sessions are shown without it. It is empty without a token.
+func proxyPassword(config *threads.Config, run string) string {
+	key := config.Forge.Token.Reveal()
+	if key == "" {
+		return ""
+	}
+	sum := hmac.New(sha256.New, []byte(key))
+	_, _ = io.WriteString(sum, "the proxy of "+run)
+	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
 // claims reports whether the session's item is claimed on the forge. Scheduled work belongs to no issue.

@@ -22,8 +22,12 @@ var Groups = map[string][]string{
 	"@pypi":   {"pypi.org", "files.pythonhosted.org"},
 }
 
-// SetupOver is the path at a session's proxy with which its program says that its setup is over.
-const SetupOver = "/setup-over"
+// SetupOver is the path at a session's proxy with which its program says that its setup is over, and Refused the one
+// that answers with the refusals so far, as JSON.
+const (
+	SetupOver = "/setup-over"
+	Refused   = "/refused"
+)
 
 // Rule allows one port of a host, or of all hosts below a name.
 type Rule struct {

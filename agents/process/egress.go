@@ -87,6 +87,7 @@ func (r *run) gateOrder() *gate.Order {
 		return nil
 	}
 	order := &gate.Order{Hosts: r.job.Sandbox.Egress, Setup: r.job.Sandbox.SetupEgress}
+	order.Password = agents.Getenv(r.job.Env, agents.ProxyPassword)
 	if r.own {
 		order.Ports = slices.Compact(slices.Sorted(slices.Values(r.job.Sandbox.Connect)))
 	}

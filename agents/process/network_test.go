@@ -206,6 +206,15 @@ func TestOwnNetworkOutlives(t *testing.T) {
 	}
 }
 
+// The password of a session's proxy is the one of its environment, and its output is shown without it.
+func TestProxyPassword(t *testing.T) {
+	job := sandboxed(t, `echo "$HTTPS_PROXY"; [ "${HTTPS_PROXY#http://session:$DISINTO_PROXY_PASSWORD@}" != "$HTTPS_PROXY" ]`)
+	job.Sandbox.Egress, job.Secrets = []string{}, []string{agents.ProxyPassword + "=0123456789abcdef"}
+	if o := runJob(t, job); o.Result != agents.Done || !strings.Contains(o.Tail, "http://session:[secret]@127.0.0.1:") {
+		t.Errorf("outcome %+v", o)
+	}
+}
+
 // Where the machine gives no network, a session shares the machine's, with its egress held, and a strict one does not
 // start.
 func TestNetworkShared(t *testing.T) {

@@ -84,7 +84,8 @@ func (r *run) fetchBase(ctx context.Context) (string, error) {
 func (r *run) open(ctx context.Context, d *promptData, title, body string) (reason string, err error) {
 	by := "created by " + r.Agent
 	draft := forge.PullDraft{
-		Repo: r.Repo, Head: d.Branch, Base: d.Base, Title: titled(title, " ("+by+")"), Body: joined(by, body),
+		Repo: r.Repo, Head: d.Branch, Base: d.Base, Title: titled(title, " ("+by+")"),
+		Body: joined(by, body, r.refusedWords(ctx)),
 	}
 	var number int64
 	err = r.outlast(ctx, func() (err error) {

@@ -2,10 +2,13 @@ package session
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/egress"
@@ -18,19 +21,20 @@ func (r *run) endSetup(ctx context.Context) error {
 	if r.Egress == "" || len(r.Room.Setup.Argv) == 0 || r.setupOver {
 		return nil
 	}
-	err := errors.New("$HTTPS_PROXY is no address")
-	if u, parseErr := url.Parse(agents.Getenv(r.Environ, "HTTPS_PROXY")); parseErr == nil && u.Host != "" {
-		err = tellOver(ctx, u)
-	}
-	if err != nil {
+	if err := r.askProxy(ctx, http.MethodPost, egress.SetupOver, nil); err != nil {
 		return fmt.Errorf("cannot end what only the setup may reach: %w", err)
 	}
 	r.setupOver = true
 	return nil
 }
 
-func tellOver(ctx context.Context, proxy *url.URL) error {
-	ask, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+proxy.Host+egress.SetupOver, nil)
+// askProxy asks the session's proxy itself, and decodes its answer into v, if that is not nil.
+func (r *run) askProxy(ctx context.Context, method, path string, v any) error {
+	proxy, err := url.Parse(agents.Getenv(r.Environ, "HTTPS_PROXY"))
+	if err != nil || proxy.Host == "" {
+		return errors.New("$HTTPS_PROXY is no address")
+	}
+	ask, err := http.NewRequestWithContext(ctx, method, "http://"+proxy.Host+path, nil)
 	if err != nil {
 		return err
 	}
@@ -43,10 +47,39 @@ func tellOver(ctx context.Context, proxy *url.URL) error {
 		return err
 	}
 	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusNoContent {
+	if answer.StatusCode/100 != 2 {
 		return errors.New("the proxy answers " + answer.Status)
 	}
-	return nil
+	if v == nil {
+		return nil
+	}
+	return json.NewDecoder(io.LimitReader(answer.Body, maxRefused)).Decode(v)
+}
+
+// maxRefused bounds what the proxy may say about refusals, in bytes. It tells a dozen hosts apart.
+const maxRefused = 64 << 10
+
+// refusedWords says in a pull request which hosts the session was refused, but for those that CLIs ask for beside their
+// work: its readers then know why something is missing. Without an answer of the proxy it says nothing.
+func (r *run) refusedWords(ctx context.Context) string {
+	if r.Egress == "" {
+		return ""
+	}
+	var refused agents.Refusals
+	if err := r.askProxy(ctx, http.MethodGet, egress.Refused, &refused); err != nil {
+		r.logf("cannot tell what this session was refused: %v", err)
+		return ""
+	}
+	refused = refused.Bounded().Telling()
+	words, some := strings.CutPrefix(refused.Words(), "refused ")
+	if !some {
+		return ""
+	}
+	words = "Its egress kept this session from `" + strings.ReplaceAll(words, "`", "'") + "`."
+	if line := refused.Line(); line != "" {
+		words += " The line `" + strings.ReplaceAll(line, "`", "'") + "` of factory.toml would allow that."
+	}
+	return words
 }
 
 // hostWords says in the prompt which hosts the agent may reach, whatever the template is.

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -29,6 +30,8 @@ import (
 type Order struct {
 	Hosts []string // words of package egress
 	Setup []string // more of them, until the session's setup is over
+	// Password of the proxy, which keeps out other sessions; empty for a random one.
+	Password string `json:",omitempty"`
 	// Ports are those of the session's own network that lead to this machine's 127.0.0.1.
 	Ports []int `json:",omitempty"`
 	// Environ is the session's environment without the gate's variables. It names the operator's own proxy.
@@ -64,7 +67,7 @@ const (
 // Listen starts a proxy on the loopback of this thread's network, which connects from the network of the process. log
 // gets a line for each host that is refused, the first time.
 func Listen(o *Order, log func(line string)) (*Proxy, error) {
-	p := &Proxy{password: rand.Text(), log: log, room: make(chan struct{}, most)}
+	p := &Proxy{password: cmp.Or(o.Password, rand.Text()), log: log, room: make(chan struct{}, most)}
 	var err error
 	if p.rules, err = egress.Parse(o.Hosts); err != nil {
 		return nil, err
@@ -149,6 +152,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.setup = nil
 		p.mu.Unlock()
 		w.WriteHeader(http.StatusNoContent)
+	case r.Method == http.MethodGet && r.RequestURI == egress.Refused:
+		_ = json.NewEncoder(w).Encode(p.Refused())
 	case r.URL.Scheme != "http" || r.URL.Host == "":
 		http.Error(w, "disinto's proxy serves CONNECT, and requests for http://", http.StatusBadRequest)
 	default:

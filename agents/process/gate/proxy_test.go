@@ -214,6 +214,11 @@ func TestSetupOver(t *testing.T) {
 	if got := d.get(server.URL); !strings.HasPrefix(got, "403") {
 		t.Errorf("afterwards: %s", got)
 	}
+	if _, in, line := d.raw("GET " + egress.Refused); !strings.Contains(line, " 200 ") {
+		t.Error(line)
+	} else if rest, _ := io.ReadAll(in); !strings.Contains(string(rest), `[{"host":"`+u.Host+`"`) {
+		t.Errorf("what was refused: %s", rest)
+	}
 }
 
 // The operator's proxy gets what the rules allow, with its password, but for its exceptions.
