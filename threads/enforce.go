@@ -24,7 +24,7 @@ func Enforce(s *Snapshot, p *Plan) []Violation {
 	if s.Config == nil {
 		return nil
 	}
-	e := enforcer{s: s, busy: slices.Clone(s.Sessions)}
+	e := newEnforcer(s)
 	e.sessions(p)
 	kept := make([]Start, 0, len(p.Starts))
 	for i := range p.Starts {
@@ -32,7 +32,7 @@ func Enforce(s *Snapshot, p *Plan) []Violation {
 		why := e.wrongStart(st)
 		if why == "" {
 			kept = append(kept, *st)
-			e.busy = append(e.busy, *st.session())
+			e.occupy(st.session())
 			continue
 		}
 		words := fmt.Sprintf("%s was to start %s %s: %s", st.Agent, st.Item.Kind, st.Item.Ref, why)
@@ -43,10 +43,41 @@ func Enforce(s *Snapshot, p *Plan) []Violation {
 	return e.found
 }
 
+// enforcer finds the sessions, and the starts that passed, by what they occupy. Comparing each with all others took
+// 18 ms for 1,000 sessions, in each tick.
 type enforcer struct {
-	s     *Snapshot
-	busy  []Session // the sessions, and the starts that passed
-	found []Violation
+	s       *Snapshot
+	agents  map[string][]*Session
+	items   map[forge.Ref][]*Session
+	chains  map[forge.Ref][]*Session
+	slots   map[SlotKey]*Session
+	running map[string]int     // by thread
+	staged  map[forge.Ref]bool // members of staged convoys; nil until a start needs them
+	found   []Violation
+}
+
+func newEnforcer(s *Snapshot) *enforcer {
+	e := &enforcer{
+		s: s, agents: make(map[string][]*Session), items: make(map[forge.Ref][]*Session),
+		chains: make(map[forge.Ref][]*Session), slots: make(map[SlotKey]*Session), running: make(map[string]int),
+	}
+	for i := range s.Sessions {
+		e.occupy(&s.Sessions[i])
+	}
+	return e
+}
+
+func (e *enforcer) occupy(x *Session) {
+	e.agents[x.Agent] = append(e.agents[x.Agent], x)
+	e.items[x.Item.Ref] = append(e.items[x.Item.Ref], x)
+	e.chains[x.Item.Chain] = append(e.chains[x.Item.Chain], x)
+	e.slots[SlotKey{x.Thread, x.Slot}] = x
+	e.running[x.Thread]++
+}
+
+// beside returns the sessions that share an agent, an item or a chain with one; some twice.
+func (e *enforcer) beside(agent string, it *Item) []*Session {
+	return slices.Concat(e.agents[agent], e.items[it.Ref], e.chains[it.Chain])
 }
 
 // sessions checks the sessions, but only against rules that do not depend on the configuration: since a session
@@ -55,8 +86,8 @@ func (e *enforcer) sessions(p *Plan) {
 	for i := range e.s.Sessions {
 		x := &e.s.Sessions[i]
 		why := e.wrongSession(x)
-		told := slices.ContainsFunc(p.Stops, func(st Stop) bool { return st.RunID == x.RunID })
-		if why == "" || x.State == Stopping || told {
+		if why == "" || x.State == Stopping ||
+			slices.ContainsFunc(p.Stops, func(st Stop) bool { return st.RunID == x.RunID }) {
 			continue
 		}
 		e.found = append(e.found, Violation{x.Item.Ref, fmt.Sprintf("%s works on %s: %s", x.Agent, x.Item.Ref, why)})
@@ -65,8 +96,7 @@ func (e *enforcer) sessions(p *Plan) {
 }
 
 func (e *enforcer) wrongSession(x *Session) string {
-	for i := range e.s.Sessions {
-		o := &e.s.Sessions[i]
+	for _, o := range e.beside(x.Agent, &x.Item) {
 		if o.RunID == x.RunID || x.Started.Before(o.Started) || x.Started.Equal(o.Started) && x.RunID < o.RunID {
 			continue
 		}
@@ -128,25 +158,18 @@ func (e *enforcer) wrongPlace(st *Start) string {
 	case st.Slot < 0 || st.Slot >= t.Slots:
 		return fmt.Sprintf("%s has no slot %d", t.Name, st.Slot)
 	}
-	running := 0
-	for i := range e.busy {
-		if x := &e.busy[i]; x.Thread == st.Thread {
-			running++
-			if !t.Overlap && x.Slot == st.Slot {
-				return fmt.Sprintf("slot %d of %s is taken by %s", st.Slot, t.Name, x.Agent)
-			}
-		}
+	if x := e.slots[SlotKey{st.Thread, st.Slot}]; x != nil && !t.Overlap {
+		return fmt.Sprintf("slot %d of %s is taken by %s", st.Slot, t.Name, x.Agent)
 	}
-	if running >= t.MaxSessions {
-		return fmt.Sprintf("%s has %d sessions already", t.Name, running)
+	if n := e.running[st.Thread]; n >= t.MaxSessions {
+		return fmt.Sprintf("%s has %d sessions already", t.Name, n)
 	}
 	return ""
 }
 
 // wrongBeside looks for a session that must not run beside this start.
 func (e *enforcer) wrongBeside(st *Start) string {
-	for i := range e.busy {
-		x := &e.busy[i]
+	for _, x := range e.beside(st.Agent, &st.Item) {
 		alone := st.Item.Kind.Writes() || st.Item.Kind == agents.KindReview && !e.s.waitsForReview(x)
 		switch {
 		case x.Agent == st.Agent:
@@ -199,7 +222,7 @@ func (e *enforcer) wrongIssue(st *Start) string {
 		return "it is labelled " + strings.Join(is.Labels, ", ")
 	case !is.BlockersKnown || slices.ContainsFunc(is.Blockers, unfinished):
 		return "it is blocked"
-	case e.staged(is.Ref):
+	case e.isStaged(is.Ref):
 		return "its convoy is staged"
 	case st.Item.Cause != CauseSplit && is.Has(forge.LabelSplitFirst):
 		return "it is to be split first"
@@ -214,11 +237,18 @@ func (e *enforcer) wrongIssue(st *Start) string {
 	return ""
 }
 
-func (e *enforcer) staged(ref forge.Ref) bool {
-	return slices.ContainsFunc(e.s.Facts.Issues, func(c forge.Issue) bool {
-		return !c.Closed && c.Has(forge.LabelConvoy) && c.Has(forge.LabelStaged) &&
-			slices.ContainsFunc(c.Blockers, func(b forge.Blocker) bool { return b.Ref == ref })
-	})
+func (e *enforcer) isStaged(ref forge.Ref) bool {
+	if e.staged == nil {
+		e.staged = make(map[forge.Ref]bool)
+		for i := range e.s.Facts.Issues {
+			if c := &e.s.Facts.Issues[i]; !c.Closed && c.Has(forge.LabelConvoy) && c.Has(forge.LabelStaged) {
+				for _, b := range c.Blockers {
+					e.staged[b.Ref] = true
+				}
+			}
+		}
+	}
+	return e.staged[ref]
 }
 
 func (e *enforcer) wrongPull(st *Start) string {

@@ -1,8 +1,11 @@
 package threads
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+
+	"codeberg.org/johba/disinto/forge"
 )
 
 const enforceConfig = `
@@ -222,5 +225,24 @@ func TestEnforceSessions(t *testing.T) {
 				t.Errorf("got violations %v again after the stop", again)
 			}
 		})
+	}
+}
+
+// Enforce compares each of many sessions and starts with a few others, not with all.
+func TestEnforceComparesFew(t *testing.T) {
+	const n = 1000
+	s := &Snapshot{Config: &Config{}}
+	for i := range n {
+		ref := forge.Ref{Repo: "o/r", Number: int64(i + 1)}
+		s.Sessions = append(s.Sessions, Session{
+			RunID: fmt.Sprint(i), Agent: fmt.Sprint("dev-", i), Thread: "api", Slot: i, Item: Item{Ref: ref, Chain: ref},
+		})
+	}
+	e, compared := newEnforcer(s), 0
+	for i := range s.Sessions {
+		compared += len(e.beside(s.Sessions[i].Agent, &s.Sessions[i].Item))
+	}
+	if compared != 3*n { // each with itself: by its agent, its item and its chain
+		t.Errorf("%d sessions: got %d comparisons, want %d", n, compared, 3*n)
 	}
 }
