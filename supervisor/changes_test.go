@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -53,5 +54,20 @@ func TestChanges(t *testing.T) {
 				t.Errorf("decides again: %t, want %t", got, tt.want)
 			}
 		})
+	}
+}
+
+// A reload leaves sessions with the secrets of the old configuration, which are searched for once, not once a session:
+// each line that a session prints is searched for all of them.
+func TestSecretsOfManySessions(t *testing.T) {
+	old, now := new(threads.Config), new(threads.Config)
+	st := newState(now, nil, threads.Decide, func() bool { return false })
+	for i := range 100 {
+		run := fmt.Sprint(i)
+		x := &session{config: old, secrets: []string{"old-secret-1", "old-secret-2"}}
+		x.RunID, st.sessions[run] = run, x
+	}
+	if got, want := len(st.secretsOf(now)), len(now.Hidden(nil))+2; got != want {
+		t.Errorf("got %d secrets, want %d", got, want)
 	}
 }

@@ -124,18 +124,18 @@ func (st *state) hitsLocked(now time.Time) (byAgent, byThread hits) {
 	return byAgent, byThread
 }
 
-// coldLocked returns why a thread's newest resumed session computed most of its conversation again, with the session's
-// name; empty if it did not.
-func (st *state) coldLocked(thread string) string {
-	for i := range st.ledger.Past {
-		p := &st.ledger.Past[len(st.ledger.Past)-1-i]
-		if p.Thread != thread || p.Resumed == nil {
-			continue
+// coldLocked returns by thread why its newest resumed session computed most of its conversation again, with the
+// session's name; empty if it did not.
+func (st *state) coldLocked() map[string]string {
+	cold := make(map[string]string)
+	for i := range st.ledger.Past { // the newest last
+		switch p := &st.ledger.Past[i]; {
+		case p.Resumed == nil:
+		case p.Cold == "":
+			cold[p.Thread] = ""
+		default:
+			cold[p.Thread] = fmt.Sprintf("%s %s computed its conversation again: %s", p.Agent, numbered(p.Ref.Number), p.Cold)
 		}
-		if p.Cold == "" {
-			return ""
-		}
-		return fmt.Sprintf("%s %s computed its conversation again: %s", p.Agent, numbered(p.Ref.Number), p.Cold)
 	}
-	return ""
+	return cold
 }

@@ -58,22 +58,34 @@ func (st *state) summaryLocked(now time.Time) *control.Document {
 		return d
 	}
 	d.Forge = st.forgeLocked(now)
-	parked := st.parkedLocked(now)
+	st.crewLocked(d, now)
+	return d
+}
+
+// crewLocked adds threads, agents and repositories. It goes through the sessions and the past once: with 1,000 threads
+// and sessions, once for each took 100 ms under the lock, every second.
+func (st *state) crewLocked(d *control.Document, now time.Time) {
+	onThread, onAgent, inRepo := make(map[string][]*session), make(map[string]bool), make(map[string]int)
+	for _, x := range st.sessions {
+		onThread[x.Thread], onAgent[x.Agent] = append(onThread[x.Thread], x), true
+		inRepo[x.Item.Ref.Repo]++
+	}
+	parked, caches, cold := st.parkedLocked(now), st.cachesLocked(), st.coldLocked()
 	byAgent, byThread := st.hitsLocked(now)
 	for i := range st.cfg.Threads {
-		t := st.threadLocked(&st.cfg.Threads[i], parked, now)
-		t.Spent.CacheHit, t.Cold = byThread.of(t.Name), st.coldLocked(t.Name)
+		of := &st.cfg.Threads[i]
+		t := st.threadLocked(of, parked[of.Name], of.InMemory(caches[of.Name]), onThread[of.Name], now)
+		t.Spent.CacheHit, t.Cold = byThread.of(t.Name), cold[t.Name]
 		d.Threads = append(d.Threads, t)
 	}
 	for i := range st.cfg.Agents {
-		a := st.agentLocked(&st.cfg.Agents[i], now)
+		a := st.agentLocked(&st.cfg.Agents[i], onAgent[st.cfg.Agents[i].Name], now)
 		a.Spent.CacheHit = byAgent.of(a.Name)
 		d.Agents = append(d.Agents, a)
 	}
 	for _, name := range st.cfg.Forge.Repos {
-		d.Repos = append(d.Repos, st.repoLocked(name, now))
+		d.Repos = append(d.Repos, st.repoLocked(name, inRepo[name], now))
 	}
-	return d
 }
 
 func (st *state) forgeLocked(now time.Time) control.ForgeDocument {
@@ -82,23 +94,23 @@ func (st *state) forgeLocked(now time.Time) control.ForgeDocument {
 		Error: text(errors.Join(st.read.err, st.read.notReady)), LastScan: st.read.good,
 	}
 	if d.OK && len(st.cfg.Threads) > 0 {
-		rest := st.delayLocked(st.cfg.Threads[0].Name, now)
+		active := st.activeLocked()
+		rest := st.delayLocked(&st.cfg.Threads[0], active, now)
 		for i := range st.cfg.Threads {
-			rest = min(rest, st.delayLocked(st.cfg.Threads[i].Name, now))
+			rest = min(rest, st.delayLocked(&st.cfg.Threads[i], active, now))
 		}
 		d.NextScan = d.LastScan.Add(rest)
 	}
 	return d
 }
 
+// threadLocked describes a thread with its sessions. parked is nil if it has no history.
 func (st *state) threadLocked(
-	t *threads.Thread, parked map[string]*threads.ThreadHistory, now time.Time,
+	t *threads.Thread, parked *threads.ThreadHistory, inMemory bool, sessions []*session, now time.Time,
 ) control.ThreadDocument {
 	n := t.Slots
-	for _, x := range st.sessions {
-		if x.Thread == t.Name {
-			n = max(n, x.Slot+1) // a slot that a reload removed stays until its session ends
-		}
+	for _, x := range sessions {
+		n = max(n, x.Slot+1) // a slot that a reload removed stays until its session ends
 	}
 	d := control.ThreadDocument{
 		Name: t.Name, Backend: t.Backend, Overlap: t.Overlap, Slots: make([]control.SlotDocument, n),
@@ -110,20 +122,17 @@ func (st *state) threadLocked(
 		})
 	}
 	d.PauseNote, d.Paused = st.pausedLocked(t.Name)
-	if p := parked[t.Name]; p != nil && !p.ParkedUntil.IsZero() {
+	if p := parked; p != nil && !p.ParkedUntil.IsZero() {
 		d.ParkedUntil, d.ParkedAs, d.ParkedWhy = p.ParkedUntil, cmp.Or(p.ParkedAs, threads.ThreadPark), p.ParkedWhy
 	}
-	inMemory := t.InMemory(st.cachesLocked()[t.Name])
 	for i := range d.Slots {
 		d.Slots[i] = control.SlotDocument{Index: i, Agents: []string{}}
 		if !t.Overlap && !inMemory {
 			d.Slots[i].Warm = st.ledger.Slots[threads.SlotKey{Thread: t.Name, Slot: i}].Agent
 		}
 	}
-	for _, x := range st.sessions {
-		if x.Thread == t.Name {
-			d.Slots[x.Slot].Agents = append(d.Slots[x.Slot].Agents, x.Agent)
-		}
+	for _, x := range sessions {
+		d.Slots[x.Slot].Agents = append(d.Slots[x.Slot].Agents, x.Agent)
 	}
 	for i := range d.Slots {
 		slices.Sort(d.Slots[i].Agents)
@@ -131,7 +140,7 @@ func (st *state) threadLocked(
 	return d
 }
 
-func (st *state) agentLocked(a *agents.Agent, now time.Time) control.AgentDocument {
+func (st *state) agentLocked(a *agents.Agent, works bool, now time.Time) control.AgentDocument {
 	known := st.ledger.Agent(a.Name)
 	d := control.AgentDocument{
 		Name: a.Name, Thread: a.Thread, Model: a.Model, State: control.AgentIdle, IdleSince: known.IdleSince,
@@ -149,10 +158,8 @@ func (st *state) agentLocked(a *agents.Agent, now time.Time) control.AgentDocume
 	} else if why := st.ledger.FailingWhy(a, now); why != "" { // an alarm tells people
 		d.State, d.Code, d.Why = control.AgentHeld, threads.AgentHeld, why
 	}
-	for _, x := range st.sessions {
-		if x.Agent == a.Name {
-			d.State, d.Code, d.Why, d.IdleSince, d.NeedsPerson = control.AgentWorking, "", "", time.Time{}, false
-		}
+	if works {
+		d.State, d.Code, d.Why, d.IdleSince, d.NeedsPerson = control.AgentWorking, "", "", time.Time{}, false
 	}
 	return d
 }
@@ -181,19 +188,14 @@ func (st *state) heldWhyLocked(a *agents.Agent, now time.Time) (code threads.Cod
 	return r.Code, r.Text()
 }
 
-// repoLocked describes a repository.
-func (st *state) repoLocked(name string, now time.Time) control.RepoDocument {
-	d, table := control.RepoDocument{Name: name}, st.cfg.RepoTable(name)
+// repoLocked describes a repository with a number of sessions.
+func (st *state) repoLocked(name string, sessions int, now time.Time) control.RepoDocument {
+	d, table := control.RepoDocument{Name: name, Sessions: sessions}, st.cfg.RepoTable(name)
 	if table == nil {
 		table = new(threads.Repo)
 	}
 	d.MaxSessions, d.Spent = table.MaxSessions, spent(st.ledger.Repo(name).Spent.Today(now), table.Budget)
 	d.PauseNote, d.Paused = st.ledger.Paused[threads.Pause{Repo: name}]
-	for _, x := range st.sessions {
-		if x.Item.Ref.Repo == name {
-			d.Sessions++
-		}
-	}
 	return d
 }
 

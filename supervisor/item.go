@@ -163,7 +163,7 @@ func (c *core) claimants(t *target) (ours, foreign []string) {
 		switch {
 		case config.AgentByLogin(login) != nil || known.Login == login:
 			ours = append(ours, login)
-		case isBot(config, login):
+		case config.IsBot(login):
 			foreign = append(foreign, login)
 		}
 	}

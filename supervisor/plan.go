@@ -46,7 +46,9 @@ func (st *state) tick(thread string, now time.Time, room *threads.Room) todo {
 	t := st.commitLocked(now, room, func(start *threads.Start) bool { return start.Thread == thread })
 	st.checkDrainLocked()
 	t.more = st.facts.More && st.read.err == nil
-	t.delay = st.delayLocked(thread, now)
+	if of := st.cfg.Thread(thread); of != nil {
+		t.delay = st.delayLocked(of, st.activeLocked(), now)
+	}
 	return t
 }
 
@@ -154,14 +156,10 @@ func (st *state) weigh(hub *fleet.Hub, c *fleet.Cycle, now time.Time, room *thre
 	return moves, hub.RecordCycle(c)
 }
 
-// delayLocked returns a thread's delay until its next tick, unless a kick comes.
-func (st *state) delayLocked(name string, now time.Time) time.Duration {
-	t := st.cfg.Thread(name)
-	if t == nil {
-		return 0
-	}
+// delayLocked returns a thread's delay until its next tick, unless a kick comes. active is activeLocked's answer.
+func (st *state) delayLocked(t *threads.Thread, active bool, now time.Time) time.Duration {
 	delay := t.IdleInterval
-	if st.activeLocked() {
+	if active {
 		delay = t.Interval
 	}
 	if wake := st.plan.NextWake; !wake.IsZero() {

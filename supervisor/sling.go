@@ -181,7 +181,7 @@ func (cm *commands) unslingable(t *target, called string) string {
 	}
 	config := cm.state.config()
 	for _, login := range t.assignees {
-		if !isBot(config, login) && config.AgentByLogin(login) == nil {
+		if !config.IsBot(login) && config.AgentByLogin(login) == nil {
 			return "it is assigned to " + login + ": unassign that account first"
 		}
 	}

@@ -56,8 +56,10 @@ func (st *state) parkedLocked(now time.Time) map[string]*threads.ThreadHistory {
 	parked := make(map[string]*threads.ThreadHistory, len(st.ledger.Threads))
 	for name, known := range st.ledger.Threads {
 		t := *known
-		if probe := st.probeLocked(name); !t.ParkedUntil.IsZero() && !t.ParkedUntil.After(now) && probe != nil {
-			t.ParkedUntil, t.ParkedWhy = probe.reserved.Add(probeTime), t.ParkedWhy+", "+probe.Agent+" tries it"
+		if !t.ParkedUntil.IsZero() && !t.ParkedUntil.After(now) {
+			if probe := st.probeLocked(name); probe != nil {
+				t.ParkedUntil, t.ParkedWhy = probe.reserved.Add(probeTime), t.ParkedWhy+", "+probe.Agent+" tries it"
+			}
 		}
 		if !t.ParkedUntil.After(now) {
 			t.ParkedUntil, t.ParkedWhy = time.Time{}, ""

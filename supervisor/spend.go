@@ -30,13 +30,16 @@ func (st *state) spent(x *session, used agents.Usage) []*session {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	now := time.Now()
-	st.useLocked(x, used, now)
+	reached := st.useLocked(x, used, now)
 	if st.cfg == nil {
 		return nil
 	}
-	var sessions []threads.Session
-	for _, run := range slices.Sorted(maps.Keys(st.sessions)) {
-		sessions = append(sessions, st.sessions[run].Session)
+	sessions := []threads.Session{x.Session}
+	if reached { // perhaps the limit of others, too
+		sessions = nil
+		for _, run := range slices.Sorted(maps.Keys(st.sessions)) {
+			sessions = append(sessions, st.sessions[run].Session)
+		}
 	}
 	return st.stopLocked(threads.Overspent(st.cfg, &st.ledger.History, sessions, now))
 }
@@ -48,15 +51,16 @@ func (st *state) recordUsage(x *session, used agents.Usage) {
 	st.useLocked(x, used, time.Now())
 }
 
-// useLocked counts usage. It changes plans only where it reaches a limit.
-func (st *state) useLocked(x *session, used agents.Usage, now time.Time) {
+// useLocked counts usage, and reports whether it reaches a limit: only then it changes plans.
+func (st *state) useLocked(x *session, used agents.Usage, now time.Time) (reaches bool) {
 	was, reached := x.Used, st.reachedLocked(x, now)
 	st.applyLocked(ledger.Record{At: now, Used: &ledger.Used{Run: x.RunID, Usage: used}})
 	x.Used = st.ledger.Open[x.RunID].Used
 	x.answered(x.Used.Less(was))
-	if st.reachedLocked(x, now) != reached {
+	if reaches = st.reachedLocked(x, now) != reached; reaches {
 		st.changedLocked()
 	}
+	return reaches
 }
 
 // reachedLocked returns the limits that a session's usage has reached.
@@ -65,8 +69,12 @@ func (st *state) reachedLocked(x *session, now time.Time) (reached threads.Reach
 		return reached
 	}
 	snap := threads.Snapshot{Now: now, Config: st.cfg, History: st.ledger.History}
-	for _, other := range st.sessions {
-		snap.Sessions = append(snap.Sessions, other.Session)
+	if t := st.cfg.Thread(x.Thread); t != nil && len(t.Windows) > 0 {
+		for _, other := range st.sessions {
+			if other.Thread == x.Thread {
+				snap.Sessions = append(snap.Sessions, other.Session)
+			}
+		}
 	}
 	return threads.ReachedBy(&snap, &x.Session)
 }

@@ -445,10 +445,14 @@ func (st *state) forgetLocked() []forge.Ref {
 		}
 	}
 	var gone []forge.Ref
+	worked := make(map[forge.Ref]bool, len(st.sessions))
+	for _, x := range st.sessions {
+		worked[x.Item.Ref], worked[x.Item.Chain] = true, true
+	}
 	for _, r := range st.ledger.Remembered() {
 		repo, known := st.facts.Repo(r.Repo)
 		read := known && !repo.AsOf.IsZero() && !st.facts.More
-		unused := st.ledger.Chain(r).Claimed == "" && st.busy[r] == 0 && !st.hasChainLocked(r)
+		unused := st.ledger.Chain(r).Claimed == "" && st.busy[r] == 0 && !worked[r]
 		if read && unused && r.Number > 0 && st.facts.Issue(r) == nil && st.facts.Pull(r) == nil {
 			gone = append(gone, r)
 		}
@@ -461,10 +465,14 @@ func (st *state) forgetLocked() []forge.Ref {
 // decision, so it changes no plan that was made.
 func (st *state) dropClaimsLocked() []forge.Ref {
 	var dropped []forge.Ref
+	worked := make(map[forge.Ref]bool, len(st.sessions))
+	for _, x := range st.sessions {
+		worked[x.Item.Ref] = true
+	}
 	for _, r := range st.ledger.Select(func(c *threads.ChainHistory) bool { return c.Claimed != "" }) {
 		repo, known := st.facts.Repo(r.Repo)
 		fresh := known && st.busy[r] == 0 && repo.AsOf.After(st.ledger.Touched[r])
-		if fresh && !st.claimShownLocked(r) && st.sessionOnLocked(r) == nil {
+		if fresh && !worked[r] && !st.claimShownLocked(r) {
 			st.ledger.Drop(r)
 			dropped = append(dropped, r)
 		}
@@ -483,13 +491,7 @@ func (st *state) claimShownLocked(r forge.Ref) bool {
 		labelled, closed, assignees = p.Has(forge.LabelInProgress), p.Closed, p.Assignees
 	}
 	foreign := slices.ContainsFunc(assignees, func(login string) bool {
-		return isBot(st.cfg, login) && st.cfg.AgentByLogin(login) == nil
+		return st.cfg.IsBot(login) && st.cfg.AgentByLogin(login) == nil
 	})
 	return labelled && !closed && !foreign
-}
-
-// isBot reports whether an account is an agent of another host.
-func isBot(cfg *threads.Config, login string) bool {
-	_, bot := slices.BinarySearch(cfg.Forge.Bots, login)
-	return bot
 }

@@ -193,23 +193,13 @@ func (st *state) sessionOn(items ...forge.Ref) *session {
 	return st.sessionOnLocked(items...)
 }
 
-func (st *state) sessionOnLocked(items ...forge.Ref) *session {
-	for _, run := range slices.Sorted(maps.Keys(st.sessions)) {
-		if slices.Contains(items, st.sessions[run].Item.Ref) {
-			return st.sessions[run]
+func (st *state) sessionOnLocked(items ...forge.Ref) (first *session) {
+	for run, x := range st.sessions {
+		if slices.Contains(items, x.Item.Ref) && (first == nil || run < first.RunID) {
+			first = x
 		}
 	}
-	return nil
-}
-
-// hasChainLocked reports whether a session is on an issue or pull request, or on its chain.
-func (st *state) hasChainLocked(r forge.Ref) bool {
-	for _, x := range st.sessions {
-		if x.Item.Ref == r || x.Item.Chain == r {
-			return true
-		}
-	}
-	return false
+	return first
 }
 
 // show returns a session's document.
@@ -227,10 +217,10 @@ func (st *state) showAll() []control.SessionDocument {
 }
 
 func (st *state) showAllLocked() []control.SessionDocument {
-	list := []control.SessionDocument{}
+	list, usual := []control.SessionDocument{}, st.ledger.Usuals()
 	for _, x := range st.sessions {
 		d := x.document()
-		d.UsualSeconds = int64(st.ledger.Usual(x.Agent, x.Item.Kind) / time.Second)
+		d.UsualSeconds = int64(usual.Of(x.Agent, x.Item.Kind) / time.Second)
 		list = append(list, d)
 	}
 	slices.SortFunc(list, func(a, b control.SessionDocument) int {
@@ -273,8 +263,12 @@ func (st *state) others(cfg *threads.Config) []*session {
 // of some that have ended.
 func (st *state) secretsOf(config *threads.Config, ended ...string) []string {
 	list := config.Hidden(st.environ)
+	known := make(map[*threads.Config]bool) // its sessions have the same secrets: 1,000 of each of 1,000 agents once
 	for _, x := range st.others(config) {
-		list = append(list, x.secrets...)
+		if !known[x.config] {
+			list = append(list, x.secrets...)
+		}
+		known[x.config] = true
 	}
 	st.mu.Lock()
 	runs := slices.Sorted(maps.Keys(st.sessions))

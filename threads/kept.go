@@ -87,7 +87,7 @@ func (v *view) reviewed(w Warm) *forge.Pull {
 			continue
 		}
 		a := v.Config.AgentByLogin(p.Author)
-		if a != nil && a.Name == w.Agent && v.Config.reviewable(p.Repo, st.writers) {
+		if a != nil && a.Name == w.Agent && v.reviewable(p.Repo, st.writers) {
 			return p
 		}
 	}

@@ -35,21 +35,26 @@ func (c *Config) anyLocal(writers []string) bool {
 	})
 }
 
-// reviewable reports whether any configured agent may review the work of these writers in a repository; empty: in one
-// without agents of its own.
-func (c *Config) reviewable(repo string, writers []string) bool {
-	local := c.anyLocal(writers)
-	for i := range c.Agents {
-		a := &c.Agents[i]
-		if c.Does(a, agents.KindReview) && c.unpaired(a, writers, local) == "" && c.WorksIn(repo, a.Name, agents.KindReview) {
-			return true
-		}
-	}
-	return false
+// reviewable reports whether any configured agent may review the work of these writers in a repository.
+func (v *view) reviewable(repo string, writers []string) bool {
+	local := v.Config.anyLocal(writers)
+	return slices.ContainsFunc(v.reviews, func(a *agents.Agent) bool {
+		return v.Config.unpaired(a, writers, local) == "" && v.Config.WorksIn(repo, a.Name, agents.KindReview)
+	})
 }
 
 // hasReviewers reports whether any review agent is configured. Without one, people review.
-func (c *Config) hasReviewers() bool { return c.reviewable("", nil) }
+func (c *Config) hasReviewers() bool { return len(c.reviewers()) > 0 }
+
+// reviewers returns the agents that review.
+func (c *Config) reviewers() (list []*agents.Agent) {
+	for i := range c.Agents {
+		if c.Does(&c.Agents[i], agents.KindReview) {
+			list = append(list, &c.Agents[i])
+		}
+	}
+	return list
+}
 
 // Does reports whether one of an agent's roles does a kind of work.
 func (c *Config) Does(a *agents.Agent, kind agents.Kind) bool {

@@ -63,7 +63,7 @@ func (c *Config) noReviewer(repo string, a *agents.Agent) *Reason {
 	if nowhere || !c.Does(a, agents.KindIssue) || !c.WorksIn(repo, a.Name, agents.KindIssue) {
 		return nil
 	}
-	v := &view{Snapshot: &Snapshot{Config: c}}
+	v := &view{Snapshot: &Snapshot{Config: c}, reviews: c.reviewers()}
 	t := &traits{traitKey: traitKey{kind: agents.KindIssue, repo: repo}}
 	return canBeReviewed(v, t, candidate{agent: &agentState{Agent: a}})
 }

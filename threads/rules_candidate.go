@@ -411,8 +411,8 @@ func (v *view) unpaired(t *traits, c candidate) Code {
 // Without any review agent people review everything, and the rule is off.
 func canBeReviewed(v *view, t *traits, c candidate) *Reason {
 	with := append(slices.Clip(t.writers), c.agent.Name)
-	stuck := t.kind.Writes() && v.Config.hasReviewers() && !v.Config.reviewable(t.repo, with) &&
-		(t.kind == agents.KindIssue || v.Config.reviewable(t.repo, t.writers))
+	stuck := t.kind.Writes() && len(v.reviews) > 0 && !v.reviewable(t.repo, with) &&
+		(t.kind == agents.KindIssue || v.reviewable(t.repo, t.writers))
 	if stuck {
 		return &Reason{Code: NoReviewer, Agent: c.agent.Name}
 	}

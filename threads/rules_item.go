@@ -432,7 +432,7 @@ func notOurs(v *view, w *work) *Reason {
 }
 
 func peopleReview(v *view, w *work) *Reason {
-	return when(w.Kind == agents.KindReview && !v.Config.hasReviewers(), PeopleReview)
+	return when(w.Kind == agents.KindReview && len(v.reviews) == 0, PeopleReview)
 }
 
 func refused(v *view, w *work) *Reason {

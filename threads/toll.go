@@ -84,9 +84,8 @@ func (v *view) reviewsLeft(chain forge.Ref) bool {
 // OpenerOf returns the account whose daily limit a session on a chain counts for: the agent or stranger that opened the
 // issue, or the pull request if it is for no issue. It is empty for an account with write access that is no agent.
 func (s *Snapshot) OpenerOf(chain forge.Ref, p *forge.Pull) string {
-	v := &view{Snapshot: s}
-	root, stranger := v.root(chain, p)
-	if v.isAgent(root) || stranger {
+	root, stranger := s.root(chain, p)
+	if stranger || s.Config.IsBot(root) || s.Config.AgentByLogin(root) != nil {
 		return root
 	}
 	return ""
@@ -94,8 +93,8 @@ func (s *Snapshot) OpenerOf(chain forge.Ref, p *forge.Pull) string {
 
 // root returns the account that opened a chain. stranger reports whether it is known to lack write access. A stranger's
 // issue is in the backlog only because an account with write access labelled it so.
-func (v *view) root(chain forge.Ref, p *forge.Pull) (login string, stranger bool) {
-	if is := v.Facts.Issue(chain); is != nil {
+func (s *Snapshot) root(chain forge.Ref, p *forge.Pull) (login string, stranger bool) {
+	if is := s.Facts.Issue(chain); is != nil {
 		return is.Author, false
 	}
 	if p == nil {

@@ -13,6 +13,8 @@ import (
 type view struct {
 	*Snapshot
 	byAgent map[string]*Session
+	logins  map[string]bool             // of our agents
+	reviews []*agents.Agent             // the agents that review
 	pulls   map[forge.Ref][]*forge.Pull // by the issue that they are for
 	stages  []stage                     // of each of Facts.Pulls
 	staged  map[forge.Ref]forge.Ref     // the staged convoy of each member
@@ -27,6 +29,7 @@ type view struct {
 	homes   []repoState                 // beside Facts.Repos
 	turned  int                         // the last turn that a repository has
 	threads []threadState
+	named   map[string]*threadState
 	agents  []agentState
 	cands   []candidate // every agent in each of its roles, sorted by agent
 
@@ -99,11 +102,16 @@ func newCrew(s *Snapshot) *view {
 	v := &view{
 		Snapshot: s,
 		byAgent:  make(map[string]*Session, len(s.Sessions)),
+		logins:   make(map[string]bool, len(s.Config.Agents)),
+		reviews:  s.Config.reviewers(),
 		asked:    make(map[string]int),
 	}
 	for i := range s.Sessions {
 		v.byAgent[s.Sessions[i].Agent] = &s.Sessions[i]
 		v.countReview(&s.Sessions[i])
+	}
+	for i := range s.Config.Agents {
+		v.logins[s.Config.Agents[i].Login] = true
 	}
 	for i := range s.Config.Roles {
 		r := &s.Config.Roles[i]
@@ -120,9 +128,11 @@ func newCrew(s *Snapshot) *view {
 // configured occupies nothing.
 func (v *view) indexWorkers() {
 	v.threads = make([]threadState, len(v.Config.Threads))
+	v.named = make(map[string]*threadState, len(v.Config.Threads))
 	for i := range v.Config.Threads {
 		t := &v.Config.Threads[i]
 		v.threads[i] = threadState{Thread: t, place: i, sessions: make([]int, t.Slots)}
+		v.named[t.Name] = &v.threads[i]
 		v.indexWarm(&v.threads[i])
 		v.indexGauges(&v.threads[i])
 	}
@@ -170,14 +180,8 @@ func (v *view) indexWarm(t *threadState) {
 	}
 }
 
-func (v *view) thread(name string) *threadState {
-	for i := range v.threads {
-		if v.threads[i].Name == name {
-			return &v.threads[i]
-		}
-	}
-	return nil
-}
+// thread returns a thread; nil if it is not configured.
+func (v *view) thread(name string) *threadState { return v.named[name] }
 
 // repo returns a repository; nil if it was never read.
 func (v *view) repo(name string) *forge.Repo {
@@ -208,7 +212,7 @@ func (v *view) indexPulls() {
 		p, st := &v.Facts.Pulls[i], &v.stages[i]
 		waits := !p.Closed && st.kind == agents.KindReview && !p.Draft && forge.SkipLabel(p.Labels) == "" &&
 			!v.unwanted(p) && !v.askedAgain(p.Ref) && !v.unshown(p) && v.unwork(p, st) == nil && v.reviewsLeft(st.chain)
-		if waits && st.own && !st.stray && (v.Config.reviewable(p.Repo, st.writers) || !v.Config.hasReviewers()) {
+		if waits && st.own && !st.stray && (v.reviewable(p.Repo, st.writers) || len(v.reviews) == 0) {
 			v.waiting[p.Repo]++
 		}
 	}
@@ -240,11 +244,14 @@ func (v *view) indexConvoys() {
 }
 
 // ours reports whether a login belongs to an agent of ours; isAgent includes the agents of other hosts.
-func (v *view) ours(login string) bool { return v.Config.AgentByLogin(login) != nil }
+func (v *view) ours(login string) bool { return v.logins[login] }
 
-func (v *view) isAgent(login string) bool {
-	_, bot := slices.BinarySearch(v.Config.Forge.Bots, login)
-	return bot || v.ours(login)
+func (v *view) isAgent(login string) bool { return v.ours(login) || v.Config.IsBot(login) }
+
+// IsBot reports whether an account is an agent of another host.
+func (c *Config) IsBot(login string) bool {
+	_, bot := slices.BinarySearch(c.Forge.Bots, login)
+	return bot
 }
 
 // wake records that time alone changes the plan at t.

@@ -82,8 +82,8 @@ func TestTypical(t *testing.T) {
 	}
 }
 
-// TestUsual checks that an agent's usual time is that of its own sessions, and that of all agents while it has too few.
-func TestUsual(t *testing.T) {
+// TestUsuals checks that an agent's usual time is that of its own sessions, and that of all while it has too few.
+func TestUsuals(t *testing.T) {
 	var s State
 	session := func(agent string, took time.Duration) {
 		s.appendPast(Past{Agent: agent, Kind: agents.KindIssue, Start: noon, End: noon.Add(took)})
@@ -93,16 +93,16 @@ func TestUsual(t *testing.T) {
 	}
 	session("new", time.Minute)
 	for agent, want := range map[string]time.Duration{"slow": 2 * time.Hour, "new": 2 * time.Hour} {
-		if got := s.Usual(agent, agents.KindIssue); got != want {
+		if got := s.Usuals().Of(agent, agents.KindIssue); got != want {
 			t.Errorf("%s: got %s, want %s", agent, got, want)
 		}
 	}
 	session("new", time.Minute)
 	session("new", time.Minute)
-	if got := s.Usual("new", agents.KindIssue); got != time.Minute {
+	if got := s.Usuals().Of("new", agents.KindIssue); got != time.Minute {
 		t.Errorf("with three sessions of its own: got %s, want 1m", got)
 	}
-	if got := s.Usual("slow", agents.KindReview); got != 0 {
+	if got := s.Usuals().Of("slow", agents.KindReview); got != 0 {
 		t.Errorf("without a session of the kind: got %s, want 0", got)
 	}
 }
