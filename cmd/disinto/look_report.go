@@ -18,14 +18,15 @@ func reportCommand(c *cli) *cobra.Command {
 		Long: `
 Counts the sessions that ended in the period and the pull requests that the
 supervisor merged in it, and says which sessions these are. GROUP is repo,
-label, agent, model, role, thread, issue, day, outcome or cause.
+label, agent, model, role, thread, issue, day, outcome, cause or refused.
 
 A merge counts for the agent that opened the pull request. A session FAILED if
 it came to nothing, and WASTED is the cost of these. COST/MERGE and MIN/MERGE
 are all sessions of the group, failed ones included, for each of its merges.
-"--by cause" lists what failed and why; numbers in the reasons are N. "-" is a
-number that no agent program reported; ">=" is a lower bound, because some
-sessions did not report theirs.
+"--by cause" lists what failed and why; numbers in the reasons are N. "--by
+refused" lists the hosts that egress refused to sessions. "-" is a number that
+no agent program reported; ">=" is a lower bound, because some sessions did not
+report theirs.
 
 Of sessions that "disinto history" no longer lists, the sums of their days (UTC)
 are kept for 92 days. Without a supervisor the report reads the journal.`,

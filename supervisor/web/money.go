@@ -18,7 +18,7 @@ import (
 // breakdowns are the groups of the table, of which the page shows one; the first is the default.
 var breakdowns = []ledger.By{
 	ledger.ByAgent, ledger.ByRole, ledger.ByModel, ledger.ByThread, ledger.ByRepo, ledger.ByLabel, ledger.ByIssue,
-	ledger.ByDay, ledger.ByOutcome, ledger.ByCause,
+	ledger.ByDay, ledger.ByOutcome, ledger.ByCause, ledger.ByRefused,
 }
 
 // money shows usage: by day with the budget, and by one of breakdowns.

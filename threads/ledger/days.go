@@ -32,7 +32,7 @@ const (
 )
 
 // summed are the ways to group that the sums of a day have.
-var summed = []By{byAll, ByRepo, ByLabel, ByAgent, ByModel, ByRole, ByThread, ByOutcome, ByCause}
+var summed = []By{byAll, ByRepo, ByLabel, ByAgent, ByModel, ByRole, ByThread, ByOutcome, ByCause, ByRefused}
 
 // of returns the sum of a group for writing.
 func (s Sums) of(k SumKey) *Work {
@@ -211,7 +211,7 @@ func (m *Merged) like() *Past {
 
 // mergeKeys returns the groups of a merged pull request. It has no cause.
 func (by By) mergeKeys(m *Merged) []string {
-	if by == ByCause {
+	if by == ByCause || by == ByRefused {
 		return nil
 	}
 	return by.keys(m.like())

@@ -127,6 +127,8 @@ func TestMonthIsWhole(t *testing.T) {
 		switch by {
 		case ByLabel:
 			sessions, usd, merged = 2*sessions, 2*usd, 2*merged
+		case ByRefused:
+			continue // of no session
 		case ByCause:
 			sessions, usd, merged = 1500, 489.75, 0
 		}

@@ -15,7 +15,8 @@ import (
 type By string
 
 // The ways to group sessions. A session counts for each of its labels, and for the day (UTC) on which it ended. Only
-// sessions that came to nothing have a cause. A merge counts for the session that opened the pull request.
+// sessions that came to nothing have a cause, and a session counts for each host that its egress refused. A merge
+// counts for the session that opened the pull request.
 const (
 	ByRepo    By = "repo"
 	ByLabel   By = "label"
@@ -27,11 +28,12 @@ const (
 	ByDay     By = "day"
 	ByOutcome By = "outcome"
 	ByCause   By = "cause"
+	ByRefused By = "refused"
 	byAll     By = ""
 )
 
 // Bys are all ways to group sessions.
-var Bys = []By{ByRepo, ByLabel, ByAgent, ByModel, ByRole, ByThread, ByIssue, ByDay, ByOutcome, ByCause}
+var Bys = []By{ByRepo, ByLabel, ByAgent, ByModel, ByRole, ByThread, ByIssue, ByDay, ByOutcome, ByCause, ByRefused}
 
 // Earlier is the key of the sums of days in a report by issue: they do not say on which issues the sessions were.
 const Earlier = "(earlier days)"
@@ -58,6 +60,12 @@ func (by By) keys(p *Past) []string {
 			return nil
 		}
 		return []string{causeOf(p)}
+	case ByRefused:
+		hosts := []string{}
+		for _, r := range p.Refused {
+			hosts = append(hosts, r.Host)
+		}
+		return hosts
 	case ByIssue:
 		if p.Chain.Number != 0 {
 			return []string{forge.Ref(p.Chain).String()}

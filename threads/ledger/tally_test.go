@@ -176,6 +176,7 @@ func TestTalliesAddUp(t *testing.T) {
 			}
 			total.finish()
 			switch got := tallied(total); {
+			case by == ByRefused: // of no session
 			case by == ByCause:
 				failed += total.Failed.Sessions
 			case by != ByLabel && got != all:
@@ -185,6 +186,31 @@ func TestTalliesAddUp(t *testing.T) {
 	}
 	if failed != 2 {
 		t.Errorf("got %d failures by cause, want one of the sessions and one of the sums", failed)
+	}
+}
+
+// A session counts for each host that it was refused, also in the sums of days, and a merge for none.
+func TestTallyRefused(t *testing.T) {
+	past := []Past{
+		{Outcome: agents.Failed, End: noon, Refused: agents.Refusals{{Host: "a.example:443"}, {Host: "b.example:443"}}},
+		{Outcome: agents.Done, End: noon, Refused: agents.Refusals{{Host: "b.example:443"}}},
+		{Outcome: agents.Done, End: noon},
+	}
+	sums := make(Sums)
+	for i := range past {
+		sums.session(&past[i])
+	}
+	sums.merge(&Merged{})
+	for what, b := range map[string]*Books{
+		"sessions": {Past: past, Merges: []Merged{{When: noon}}}, "sums of days": {Days: map[string]Sums{dayOf(noon): sums}},
+	} {
+		got := ""
+		for _, row := range b.Tallies(noon, ByRefused) {
+			got += fmt.Sprintf("%s %d of %d; ", row.Key, row.Failed.Sessions, row.Sessions)
+		}
+		if want := "a.example:443 1 of 1; b.example:443 1 of 2; "; got != want {
+			t.Errorf("%s: got %q, want %q", what, got, want)
+		}
 	}
 }
 
