@@ -2,8 +2,10 @@ package supervisor
 
 import (
 	"context"
+	"slices"
 	"time"
 
+	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
@@ -104,6 +106,23 @@ func (st *state) checkDrainLocked() {
 		by.PausedAt = time.Time{}
 	}
 	st.drained = by.PausedAt
+}
+
+// checkWorkLocked notes since when there is work that needs no person, by a plan that was just made. Scheduled work
+// does not count, because it merges nothing.
+func (st *state) checkWorkLocked(now time.Time) {
+	works := slices.ContainsFunc(st.plan.Holds, func(h *threads.Hold) bool {
+		return h.Kind != agents.KindSchedule && h.GoesOn()
+	})
+	for _, x := range st.sessions {
+		works = works || x.Item.Kind != agents.KindSchedule
+	}
+	switch {
+	case !works:
+		st.working = time.Time{}
+	case st.working.IsZero():
+		st.working = now
+	}
 }
 
 // drainAlarms tells people that a drain is done.

@@ -15,6 +15,8 @@ type Levels struct {
 	Queue map[Waiting]int
 	// NeedPerson counts those of them that wait for a person.
 	NeedPerson int
+	// Unmerged is since when work waited or ran that needs no person, and nothing was merged; zero without such work.
+	Unmerged time.Time
 }
 
 // Waiting identifies waiting items that are counted together.
@@ -36,7 +38,10 @@ func (s *Supervisor) Levels() Levels {
 func (st *state) levels(now time.Time) Levels {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	l := Levels{Document: st.summaryLocked(now), Queue: make(map[Waiting]int)}
+	l := Levels{Document: st.summaryLocked(now), Queue: make(map[Waiting]int), Unmerged: st.working}
+	if all := st.ledger.Merges; len(all) > 0 && !l.Unmerged.IsZero() && all[len(all)-1].When.After(l.Unmerged) {
+		l.Unmerged = all[len(all)-1].When
+	}
 	for _, q := range st.reminders {
 		if q.NeedsPerson {
 			l.NeedPerson++

@@ -45,6 +45,7 @@ func (st *state) tick(thread string, now time.Time, room *threads.Room) todo {
 	}
 	t := st.commitLocked(now, room, func(start *threads.Start) bool { return start.Thread == thread })
 	st.checkDrainLocked()
+	st.checkWorkLocked(now)
 	t.more = st.facts.More && st.read.err == nil
 	if of := st.cfg.Thread(thread); of != nil {
 		t.delay = st.delayLocked(of, st.activeLocked(), now)

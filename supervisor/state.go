@@ -65,6 +65,7 @@ type state struct {
 	chores     map[choreKey]*chore
 	idle       idleSlots
 	drained    time.Time // when the drain began that is done; zero: none is
+	working    time.Time // see checkWorkLocked
 	closed     bool      // nothing starts: the supervisor is about to be replaced
 	saves      string    // the agent whose workspace is being saved, see beginWriteOver; empty: none
 	forgetAt   time.Time

@@ -47,11 +47,14 @@ func (h *History) IsNew(it *Item) bool {
 
 // Unfinished reports whether a drain waits for a waiting item: it is begun, and needs neither a person nor new work to
 // go on. A branch that is red may need a new issue.
-func (h *History) Unfinished(w *Hold) bool {
+func (h *History) Unfinished(w *Hold) bool { return !h.IsNew(&w.Item) && w.GoesOn() }
+
+// GoesOn reports whether a waiting item needs neither a person nor other work to go on.
+func (w *Hold) GoesOn() bool {
 	switch w.Reason.Code {
-	case HasPull, MainRed, BlockerOpen, NotLast: // the pull request counts itself
+	case HasPull, MainRed, BlockerOpen, NotLast: // the pull request, or the blocker, counts itself
 		return false
 	}
 	ends := w.Reason.Code.Ends()
-	return !h.IsNew(&w.Item) && !w.Reason.NeedsPerson() && (ends == ByItself || ends == ByScan)
+	return !w.Reason.NeedsPerson() && (ends == ByItself || ends == ByScan)
 }

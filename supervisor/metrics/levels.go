@@ -73,6 +73,15 @@ var levels = []level{
 		},
 	},
 	{
+		"disinto_unmerged_since_timestamp_seconds", "Since when work waited or ran that needs no person, and nothing was " +
+			"merged; missing without such work.", nil,
+		func(s *scrape, say func(float64, ...string)) {
+			if at := s.Unmerged; !at.IsZero() {
+				say(float64(at.Unix()))
+			}
+		},
+	},
+	{
 		"disinto_queue_needs_person_items", "Items that wait for a person.", nil,
 		func(s *scrape, say func(float64, ...string)) { say(float64(s.NeedPerson)) },
 	},

@@ -52,7 +52,7 @@ func factoryLevels() supervisor.Levels {
 		{Name: "migrate", State: "done"},
 	}
 	return supervisor.Levels{
-		Document: d, NeedPerson: 1,
+		Document: d, NeedPerson: 1, Unmerged: noon,
 		Queue: map[supervisor.Waiting]int{
 			{Kind: "issue", Code: threads.BlockerOpen}: 7,
 			{Kind: "review", Code: threads.NoSlot}:     2,
@@ -162,6 +162,7 @@ func TestLevels(t *testing.T) {
 	has(
 		t, scrapeText(t, newTestMetrics(factoryLevels)),
 		`disinto_queue_items{code="blocked",kind="issue"} 7`, `disinto_queue_needs_person_items 1`,
+		`disinto_unmerged_since_timestamp_seconds 1.7673552e+09`,
 		`disinto_slots{thread="llama"} 2`, `disinto_slots_busy{thread="llama"} 1`,
 		`disinto_thread_parked{thread="llama"} 1`, `disinto_thread_paused{thread="llama"} 1`,
 		`disinto_agent_state{agent="dev-a",state="working",thread="llama"} 1`,
@@ -184,8 +185,8 @@ func TestLevels(t *testing.T) {
 		return supervisor.Levels{Document: d}
 	}))
 	has(t, got, `disinto_config_valid 0`, `disinto_forge_up 0`)
-	if strings.Contains(got, "last_scan") {
-		t.Error("got a time of the last scan before the first scan")
+	if strings.Contains(got, "last_scan") || strings.Contains(got, "unmerged") {
+		t.Error("got a time of the last scan before the first scan, or of work before there was any")
 	}
 }
 
