@@ -228,6 +228,8 @@ func TestRoom(t *testing.T) {
 		r.watch(tab, issue)
 	})
 	r.Run("cancel", func(t *testing.T) { r.with(t).cancel(tab) })
+	r.Run("cancel several", func(t *testing.T) { r.with(t).cancelSeveral(tab) })
+	r.Run("drain", func(t *testing.T) { r.with(t).drain(tab) })
 	r.Run("pages", func(t *testing.T) { r.with(t).pages(tab, issue) })
 	r.Run("keyboard", func(t *testing.T) { r.with(t).keyboard(tab) })
 	r.Run("reduced motion", func(t *testing.T) { r.with(t).motion(tab) })
@@ -317,6 +319,10 @@ func (r *room) shoot(tab context.Context, name string, width int64, scheme strin
 	name = fmt.Sprintf("%s-%d-%s", name, width, scheme)
 	if wide := ask[int64](r, tab, `document.documentElement.scrollWidth`); wide > width {
 		r.Errorf("%s: got a width of %d pixels, want at most the window's", name, wide)
+	}
+	for _, cut := range ask[[]string](r, tab, `[...document.querySelectorAll(".wide:not(.graph)")].filter(
+		e => e.scrollWidth > e.clientWidth).map(e => e.ariaLabel + ", " + e.scrollWidth + " of " + e.clientWidth)`) {
+		r.Errorf("%s: a table is wider than the window: %s", name, cut)
 	}
 	light := ask[bool](r, tab,
 		`getComputedStyle(document.body).backgroundColor.match(/\d+/g).slice(0, 3).every(c => c > 200)`)

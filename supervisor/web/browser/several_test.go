@@ -3,6 +3,7 @@
 package browser
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -70,6 +71,36 @@ func TestPreviews(t *testing.T) {
 			}
 		}
 	}
+}
+
+// cancelSeveral cancels two issues of a list, after a look at what that does.
+func (r *room) cancelSeveral(tab context.Context) {
+	r.file("One of two", "Add `one.md`.")
+	r.file("Two of two", "Add `two.md`.")
+	r.do(tab, chromedp.Navigate(r.base+"/?status=unlabelled"))
+	r.until(tab, `/One of two[^]*Two of two|Two of two[^]*One of two/.test(document.querySelector("#queue").textContent)`)
+	r.press(tab, `[href^="/several"]`)
+	r.until(tab, `location.pathname === "/several" && document.readyState === "complete"`)
+	chosen := ask[int](r, tab, `[...document.querySelectorAll("#queue tr")].filter(row => / of two/.test(row.textContent)).map(
+		row => row.querySelector("input").click()).length`)
+	r.press(tab, "#choose [value=cancel]")
+	r.until(tab, `location.pathname === "/confirm" && document.readyState === "complete"`)
+	if n := ask[int](r, tab, `document.querySelectorAll("#items tbody tr").length`); chosen != 2 || n != 2 {
+		r.Errorf("chose %d items, the preview has %d, want 2", chosen, n)
+	}
+	r.press(tab, `[formaction="/do/cancel"]`)
+	r.until(tab, `/cancel: 2 of 2 items done/.test(document.querySelector("#said").textContent)`)
+}
+
+// drain drains the factory, which says so until someone resumes it.
+func (r *room) drain(tab context.Context) {
+	r.do(tab, chromedp.Navigate(r.base+"/confirm?do=drain"))
+	r.press(tab, `.primary[formaction="/do/drain"]`)
+	r.until(tab, `location.pathname === "/" && /draining: /.test(document.querySelector("#said").textContent)`)
+	r.until(tab, `!!document.querySelector("#paused [formaction='/do/resume'], #needs [formaction='/do/resume']")`)
+	r.press(tab, `#paused [formaction="/do/resume"], #needs [formaction="/do/resume"]`)
+	r.until(tab, `/resumed/.test(document.querySelector("#said").textContent)`)
+	r.until(tab, `!document.querySelector("#paused li")`)
 }
 
 // A person tells the session that writes something in a field of the issue's page. What was typed stays while the page
