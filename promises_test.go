@@ -429,7 +429,10 @@ var promises = []struct{ sentence, tests, gap string }{
 	{"All ports of its localhost are its own", "agents/process.TestOwnNetwork TestOwnNetworkDatabase", ""},
 	{"Unix sockets with a path are those of the machine", "", "what stays shared is listed, and nothing depends on it"},
 	{"lead to this machine's: the numbers", "supervisor.TestSessionPorts agents/process.TestOwnNetwork", ""},
-	{"both go on while the supervisor restarts", "agents/process.TestOwnNetworkOutlives", ""},
+	{
+		"both go on while the supervisor restarts",
+		"agents/process.TestOwnNetworkOutlives cmd/disinto.TestEgressThroughUpgrade", "",
+	},
 	{
 		"There sessions share the machine's network",
 		"agents/process.TestNetworkShared TestEgressMachines cmd/disinto.TestCheckSandbox", "",
