@@ -418,7 +418,8 @@ var promises = []struct{ sentence, tests, gap string }{
 	},
 	{
 		"It needs Linux 5.19",
-		"agents/process.TestEgressAdvised TestEgressFailsClosed TestEgressMachines cmd/disinto.TestCheckSandbox", "",
+		"agents/process.TestEgressAdvised TestEgressFailsClosed TestEgressMachines cmd/disinto.TestCheckSandbox " +
+			"agents/nomad.TestTryEgress", "",
 	},
 
 	// A network of its own.

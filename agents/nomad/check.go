@@ -40,8 +40,9 @@ func Check(ctx context.Context, cfg Config, needs []agents.Job) (about string, p
 	for _, namespace := range namespaces(cfg, needs) {
 		problems = append(problems, c.in(namespace).checkRights(ctx, cfg, namespace)...)
 	}
-	problems = append(problems, c.checkPlaces(ctx, cfg, needs)...)
-	return fmt.Sprintf("%s: %d of %d nodes take sessions%s", cfg.Address, len(ready), len(nodes), unknown), problems
+	notes, unfit := c.checkPlaces(ctx, cfg, needs)
+	about = fmt.Sprintf("%s: %d of %d nodes take sessions%s", cfg.Address, len(ready), len(nodes), unknown)
+	return strings.Join(append([]string{about}, notes...), "; "), append(problems, unfit...)
 }
 
 // namespaces returns the namespaces of jobs, sorted.
@@ -152,9 +153,10 @@ func (c *client) checkRegister(ctx context.Context, cfg Config, try func(right s
 	try("submit-job", err)
 }
 
-// checkPlaces requests a dry run of a session of each agent, and tries the nodes of those that fit somewhere. Agents of
-// a thread with the same problem share a line. A missing right is reported once, by checkRights.
-func (c *client) checkPlaces(ctx context.Context, cfg Config, needs []agents.Job) (problems []error) {
+// checkPlaces requests a dry run of a session of each agent, and tries the nodes of those that fit somewhere. Agents
+// of a thread with the same problem share a line. A missing right is reported once, by checkRights. The notes say
+// what nodes do not hold of the sandbox.
+func (c *client) checkPlaces(ctx context.Context, cfg Config, needs []agents.Job) (notes []string, problems []error) {
 	tries := map[string]bool{}
 	for i := range needs {
 		j := &needs[i]
@@ -169,10 +171,12 @@ func (c *client) checkPlaces(ctx context.Context, cfg Config, needs []agents.Job
 		}
 		if key := trialKey(j, cfg); err == nil && (why == nil || !why.forever()) && !tries[key] {
 			tries[key] = true
-			problems = append(problems, in.checkTry(ctx, cfg, j)...)
+			more, bad := in.checkTry(ctx, cfg, j)
+			notes, problems = append(notes, more...), append(problems, bad...)
 		}
 	}
-	return sameOnce(problems)
+	slices.Sort(notes)
+	return slices.Compact(notes), sameOnce(problems)
 }
 
 // agentProblem is a problem of an agent's sessions.
@@ -208,12 +212,15 @@ func sameOnce(problems []error) (list []error) {
 }
 
 // checkTry starts session-run on the nodes of a session, without an order.
-func (c *client) checkTry(ctx context.Context, cfg Config, j *agents.Job) (problems []error) {
+func (c *client) checkTry(ctx context.Context, cfg Config, j *agents.Job) (notes []string, problems []error) {
 	list, err := c.tryNodes(ctx, cfg, "check", *j)
 	if err != nil && !isForbidden(err) {
-		return []error{ofAgent(j, err.Error())}
+		return nil, []error{ofAgent(j, err.Error())}
 	}
 	for _, n := range list {
+		if n.note != "" {
+			notes = append(notes, "on node "+n.name+", "+n.note)
+		}
 		if n.why != "" {
 			problems = append(problems, fmt.Errorf("node %s cannot run sessions of thread %s: %s", n.name, j.Thread, n.why))
 		}
@@ -222,7 +229,7 @@ func (c *client) checkTry(ctx context.Context, cfg Config, j *agents.Job) (probl
 			break // they all say so
 		}
 	}
-	return problems
+	return notes, problems
 }
 
 func isForbidden(err error) bool {

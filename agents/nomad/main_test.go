@@ -39,8 +39,17 @@ func sessionRun() int {
 	executor := &process.Executor{Reaper: reaper}
 	p := SessionRun{
 		Environ: os.Environ(), Out: os.Stdout, Self: os.Args[0], Begin: begin, Run: executor.Run, Starved: process.Starved,
+		Unheld: oldKernel,
 	}
 	return p.Do(ctx)
+}
+
+// oldKernel holds no egress.
+func oldKernel(egress, _ bool) error {
+	if egress {
+		return errors.New("egress is advisory: the kernel is old")
+	}
+	return nil
 }
 
 // begin is a fence made of a file: only one place can create it. The test removes the file to release the claim.

@@ -149,6 +149,29 @@ func TestTryAccount(t *testing.T) {
 	}
 }
 
+// TestTryEgress: check says which nodes do not hold the egress of sessions, and that a strict one does not start there.
+func TestTryEgress(t *testing.T) {
+	onBoth(t, func(b *bench) {
+		job := agents.Job{User: "root"}
+		const want = "egress is advisory: the kernel is old"
+		about, _ := Check(b.Context(), b.exec.Config(), []agents.Job{job})
+		if strings.Contains(about, want) {
+			b.Errorf("without egress: %s", about)
+		}
+		job.Sandbox = agents.Sandbox{Mode: agents.SandboxAuto, Egress: []string{}}
+		about, problems := Check(b.Context(), b.exec.Config(), []agents.Job{job})
+		if !strings.Contains(about, "; on node ") || !strings.Contains(about, ", "+want) || len(problems) > 0 {
+			b.Errorf("Check = %s, %v", about, problems)
+		}
+		job.Sandbox.Mode = agents.SandboxStrict
+		about, problems = Check(b.Context(), b.exec.Config(), []agents.Job{job})
+		if words := fmt.Sprint(lines(problems)); strings.Contains(about, want) ||
+			!strings.Contains(words, "their sandbox is strict: "+want) {
+			b.Errorf("a strict one: Check = %s, %s", about, words)
+		}
+	})
+}
+
 // TestNamespaces: a session in a namespace of its own is found there by the next supervisor.
 func TestNamespaces(t *testing.T) {
 	onBoth(t, func(b *bench) {

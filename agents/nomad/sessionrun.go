@@ -33,6 +33,9 @@ type SessionRun struct {
 	Starved func() int64
 	// NoSandbox returns why this machine can confine no session; nil if it can. A nil NoSandbox means that it can.
 	NoSandbox func() error
+	// Unheld returns what this machine does not hold of sessions with egress, or with a network of their own; nil if
+	// nothing. A nil Unheld means that it holds all.
+	Unheld func(egress, network bool) error
 }
 
 // runMark precedes the run id on the node. A supervisor that starts on the same machine ends processes with run ids of

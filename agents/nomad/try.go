@@ -28,6 +28,19 @@ type question struct {
 	Format   int    // of the supervisor's orders
 	User     string // account of the sessions; empty for none
 	Isolated bool   // the driver keeps a session away from its node
+	demands
+}
+
+// demands are what the sandbox of sessions needs from the kernel of a node.
+type demands struct {
+	Egress  bool `json:",omitempty"`
+	Network bool `json:",omitempty"` // of their own
+	Strict  bool `json:",omitempty"` // or sessions do not start
+}
+
+func demandsOf(j *agents.Job) demands {
+	s := &j.Sandbox
+	return demands{s.Egress != nil, s.OwnNetwork, s.Mode == agents.SandboxStrict}
 }
 
 const (
@@ -41,6 +54,7 @@ const (
 type tried struct {
 	name   string
 	why    string // why it cannot run sessions; empty if it can
+	note   string // what it does not hold of their sandbox
 	unread error  // the right to read files of its allocations is missing
 }
 
@@ -116,6 +130,8 @@ func (c *client) results(ctx context.Context, allocs []allocation) (list []tried
 			if t.why = "session-run ended with: " + x.words; err == nil && d.Outcome != nil {
 				t.why = d.Outcome.Reason
 			}
+		case err == nil && d.Outcome != nil:
+			t.note = oneLine(d.Outcome.Reason)
 		}
 		list = append(list, t)
 	}
@@ -125,7 +141,7 @@ func (c *client) results(ctx context.Context, allocs []allocation) (list []tried
 
 // describeTry returns the job of a try, which runs once on each node that fits.
 func describeTry(id string, j *agents.Job, cfg Config) table {
-	text, _ := json.Marshal(question{orderFormat, j.User, isolated(j)})
+	text, _ := json.Marshal(question{orderFormat, j.User, isolated(j), demandsOf(j)})
 	t := task(j, cfg)
 	t["Env"].(table)[tryVar] = string(text)
 	t["Resources"] = table{"CPU": sessionMHz / 4, "MemoryMB": tryMB}
@@ -152,11 +168,21 @@ func (p *SessionRun) answer(text string) agents.Outcome {
 			lacks = append(lacks, fmt.Sprintf("%s, and it has none: %s", errExposed, err))
 		}
 	}
+	var note error
+	if p.Unheld != nil {
+		note = p.Unheld(q.Egress, q.Network)
+	}
+	if note != nil && q.Strict {
+		lacks = append(lacks, "their sandbox is strict: "+note.Error())
+	}
 	if !inPath(p.getenv("PATH"), "git") {
 		lacks = append(lacks, "it has no git")
 	}
 	if len(lacks) > 0 {
 		return agents.Outcome{Result: agents.NoPlace, Reason: oneLine(strings.Join(lacks, "; "))}
+	}
+	if note != nil {
+		return agents.Outcome{Result: agents.Done, Reason: oneLine(note.Error())}
 	}
 	return agents.Outcome{Result: agents.Done}
 }

@@ -113,6 +113,7 @@ func (t *trial) rested() bool {
 func trialKey(j *agents.Job, cfg Config) string {
 	text, _ := json.Marshal([]any{
 		j.Target, j.Nodes, j.User, cfg.Address, cfg.Namespace, cfg.Region, cfg.Datacenters, cfg.Volume, cfg.Program,
+		demandsOf(j),
 	})
 	return string(text)
 }

@@ -57,8 +57,8 @@ func TestEgressOnScreen(t *testing.T) {
 }
 
 // A session with egress, also one in a network of its own, goes on through an upgrade in place and a kill of the
-// supervisor: the forge can be reached before, between and after them, and what was refused in all three parts stands in
-// the pull request and in `show`. Its log does not show the address of its proxy, which has a password.
+// supervisor: the forge can be reached before, between and after them, and what was refused in all three parts stands
+// in the pull request and in `show`. Its log does not show the address of its proxy, which has a password.
 func TestEgressThroughUpgrade(t *testing.T) {
 	t.Parallel()
 	for _, network := range []string{"shared", "own"} {

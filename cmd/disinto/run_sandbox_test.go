@@ -7,7 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/process"
+	"codeberg.org/johba/disinto/threads"
 )
 
 // TestCheckSandbox combines kernels that enforce a whole sandbox, a part of one and none with factories that want a
@@ -131,5 +133,61 @@ func TestCheckPorts(t *testing.T) {
 	}
 	if got := check(true, "sandbox = \"off\"\n"); !strings.Contains(got, `by plain HTTP: sandbox = "off" of dev`) {
 		t.Errorf("with a role without a sandbox:\n%s\nwant a note about it", got)
+	}
+}
+
+// A node says what it does not hold: a network of its own holds egress, too.
+func TestUnheld(t *testing.T) {
+	old := findSandbox
+	t.Cleanup(func() { findSandbox = old })
+	no := errors.New("no")
+	for _, tt := range []struct {
+		egress, network   bool
+		err, open, shared error
+		want              string
+	}{
+		{err: no, open: no, shared: no},
+		{egress: true},
+		{egress: true, open: no, want: "egress is advisory: no"},
+		{egress: true, err: no, want: "egress is advisory: no"},
+		{egress: true, shared: no},
+		{egress: true, network: true, open: no},
+		{egress: true, network: true, shared: no, want: "sessions share the node's network: no"},
+		{egress: true, network: true, open: no, shared: no, want: "egress is advisory: no"},
+	} {
+		findSandbox = func() (process.Support, error) {
+			return process.Support{Open: tt.open, Shared: func() error { return tt.shared }}, tt.err
+		}
+		got := ""
+		if err := unheld(tt.egress, tt.network); err != nil {
+			got = err.Error()
+		}
+		if got != tt.want {
+			t.Errorf("%+v: %q", tt, got)
+		}
+	}
+}
+
+// What an agent's node has to hold is what any of its roles, or a repository, asks for.
+func TestDemand(t *testing.T) {
+	c := &threads.Config{Roles: []agents.Role{
+		{Name: "open", Sandbox: agents.Sandbox{Mode: agents.SandboxStrict}},
+		{Name: "held", Sandbox: agents.Sandbox{Mode: agents.SandboxAuto, Egress: []string{}, OwnNetwork: true}},
+	}}
+	both := &agents.Agent{Roles: []string{"open", "held"}}
+	for _, repo := range []bool{false, true} {
+		want := agents.SandboxAuto
+		if repo {
+			want, c.Repos = agents.SandboxStrict, []threads.Repo{{Egress: []string{"@npm"}}}
+		}
+		var s agents.Sandbox
+		if demand(c, both, &s); s.Egress == nil || !s.OwnNetwork || s.Mode != want {
+			t.Errorf("with egress of a repository %v: %+v, want %s", repo, s, want)
+		}
+	}
+	var s agents.Sandbox
+	c.Repos = nil
+	if demand(c, &agents.Agent{Roles: []string{"open"}}, &s); s.Egress != nil {
+		t.Errorf("without egress: %+v", s)
 	}
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -49,7 +50,7 @@ func runSession(ctx context.Context, c *cli) error {
 	executor := &process.Executor{Reaper: reaper, Progress: progress}
 	p := nomad.SessionRun{
 		Environ: c.environ, Out: c.stdout, Self: self, Begin: beginSession, Starved: process.Starved,
-		Run: executor.Run, NoSandbox: noSandbox,
+		Run: executor.Run, NoSandbox: noSandbox, Unheld: unheld,
 	}
 	if code := p.Do(ctx); code != exitDone {
 		return &exitError{code, ""}
@@ -75,4 +76,25 @@ func beginSession(ctx context.Context, job agents.Job, place string) error {
 func noSandbox() error {
 	_, err := process.FindSandbox()
 	return err
+}
+
+// unheld returns what this machine does not hold of sessions with egress, or with a network of their own.
+func unheld(egress, network bool) error {
+	if !egress {
+		return nil
+	}
+	found, err := findSandbox()
+	var shared error
+	if err == nil && network {
+		shared = found.Shared()
+	}
+	switch open := cmp.Or(err, found.Open); {
+	case err == nil && network && shared == nil:
+		return nil // it holds the egress, too
+	case open != nil:
+		return fmt.Errorf("egress is advisory: %w", open)
+	case shared != nil:
+		return fmt.Errorf("sessions share the node's network: %w", shared)
+	}
+	return nil
 }

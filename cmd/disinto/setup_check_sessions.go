@@ -66,6 +66,7 @@ func (k *checker) cluster(ctx context.Context) {
 		a := &k.config.Agents[i]
 		if t := k.config.Thread(a.Thread); t != nil && t.Executor == threads.ExecutorNomad {
 			needs = append(needs, k.config.Placed(a))
+			demand(k.config, a, &needs[len(needs)-1].Sandbox)
 		}
 	}
 	if len(needs) == 0 {
@@ -77,6 +78,21 @@ func (k *checker) cluster(ctx context.Context) {
 	}
 	if about != "" {
 		k.addOK("nomad", "%s", about)
+	}
+}
+
+// demand fills in what the sandboxes of an agent's roles need from the kernel where it runs.
+func demand(c *threads.Config, a *agents.Agent, s *agents.Sandbox) {
+	repos := slices.ContainsFunc(c.Repos, func(r threads.Repo) bool { return r.Egress != nil })
+	for _, name := range a.Roles {
+		r := c.Role(name)
+		if r == nil || r.Sandbox.Egress == nil && !repos {
+			continue
+		}
+		s.Egress, s.OwnNetwork = []string{}, s.OwnNetwork || r.Sandbox.OwnNetwork
+		if s.Mode != agents.SandboxStrict {
+			s.Mode = r.Sandbox.Mode
+		}
 	}
 }
 
