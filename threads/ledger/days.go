@@ -120,7 +120,10 @@ func (r *Day) apply(s *State, _ time.Time) {
 
 // compactDays is Compact for the sums of days. They include the sessions and merges that compactTimeline leaves out.
 func (s *State) compactDays(now time.Time) iter.Seq[Record] {
-	left := State{Days: s.Books().Days}
+	left := State{Days: make(map[string]Sums, len(s.Days))}
+	for day, sums := range s.Days {
+		left.Days[day] = sums.clone()
+	}
 	for i := range s.Past {
 		if p := &s.Past[i]; !young(p.End, now) {
 			left.day(p.End).session(p)

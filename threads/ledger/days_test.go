@@ -72,8 +72,8 @@ func TestNightIsCredited(t *testing.T) {
 	}
 }
 
-// aMonth returns the books of 12,000 sessions over 31 days that cost $3,918, each compacted anew after a day as if the
-// supervisor was started every morning, and the journal at their end. There are a merge and a failure for each eight.
+// aMonth returns the state after 12,000 sessions over 31 days that cost $3,918, and the time. The journal was compacted
+// every week. There are a merge and a failure for each eight.
 func aMonth() (*State, time.Time) {
 	const sessions = 12000
 	s, at := New(), noon
@@ -93,7 +93,7 @@ func aMonth() (*State, time.Time) {
 		if i%8 == 1 {
 			(&Merged{Ref: p.Ref, Chain: p.Chain, When: at, Agent: p.Agent}).apply(s, at)
 		}
-		if i%387 == 0 {
+		if i%2709 == 2708 {
 			s = fold(s.Compact(at)...)
 		}
 	}
@@ -135,6 +135,11 @@ func TestMonthIsWhole(t *testing.T) {
 		if sum.Sessions != sessions || *sum.USD != usd || sum.Merged.Pulls != merged || sum.Failed.Sessions%1500 != 0 {
 			t.Errorf("by %q: got %d sessions, %d failed, $%.2f and %d merges, want %d, $%.2f and %d", by, sum.Sessions,
 				sum.Failed.Sessions, *sum.USD, sum.Merged.Pulls, sessions, usd, merged)
+		}
+	}
+	for _, row := range again.Books().Tallies(time.Time{}, ByIssue) { // merges stand where their sessions do
+		if row.Merged.Pulls > 0 && row.PerMerge == nil {
+			t.Errorf("%s has %d merges without a session", row.Key, row.Merged.Pulls)
 		}
 	}
 	n, summed, first := again.Books().Counted(noon.Add(24 * time.Hour))

@@ -119,7 +119,7 @@ func causeOf(p *Past) string {
 type Tally struct {
 	Key string `json:"key"` // of the group, such as an agent; empty for sessions for which it is unknown
 	Work
-	// PerMerge is the work for each merged pull request; nil without one.
+	// PerMerge is the work for each merged pull request; nil without one, and without sessions.
 	PerMerge *Rate `json:"per_merge,omitempty"`
 }
 
@@ -183,7 +183,7 @@ func (b *Books) PerMerge() Rate {
 	var all Tally
 	known := Books{Past: b.Past, Merges: b.Merges}
 	for _, row := range known.Tallies(time.Time{}, ByIssue) {
-		if row.Merged.Pulls > 0 {
+		if row.PerMerge != nil {
 			all.plus(&row.Work)
 		}
 	}
@@ -226,8 +226,13 @@ func (b *Books) Tallies(from time.Time, by By) []Tally {
 		}
 	}
 	for i := range b.Merges {
-		if m := &b.Merges[i]; !m.When.Before(from) {
-			for _, key := range by.mergeKeys(m) {
+		m := &b.Merges[i]
+		keys := by.mergeKeys(m)
+		if by == ByIssue && len(b.Days) > 0 && len(b.Past) > 0 && m.When.Before(b.Past[0].End) {
+			keys = []string{Earlier} // where its sessions are
+		}
+		for _, key := range keys {
+			if !m.When.Before(from) {
 				row(key).merge(m)
 			}
 		}
@@ -245,7 +250,7 @@ func (b *Books) Tallies(from time.Time, by By) []Tally {
 func (t *Tally) finish() {
 	t.round()
 	n := float64(t.Merged.Pulls)
-	if n == 0 {
+	if n == 0 || t.Sessions == 0 {
 		return
 	}
 	t.PerMerge = &Rate{Rounds: round(float64(t.Merged.Rounds)/n, 1e2), Minutes: round(t.Minutes/n, 1e2)}

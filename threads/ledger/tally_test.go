@@ -80,8 +80,10 @@ func tallied(t Tally) string {
 		text += fmt.Sprintf("; failed %d %s", f.Sessions, usageOf(nil, f.USD))
 	}
 	if m := t.Merged; m.Pulls > 0 {
-		text += fmt.Sprintf("; merged %d, %d/%d at once, %d rounds; each %.1f rounds %.1fm %s", m.Pulls, m.FirstRound,
-			m.Reviewed, m.Rounds, t.PerMerge.Rounds, t.PerMerge.Minutes, usageOf(t.PerMerge.Tokens, t.PerMerge.USD))
+		text += fmt.Sprintf("; merged %d, %d/%d at once, %d rounds", m.Pulls, m.FirstRound, m.Reviewed, m.Rounds)
+	}
+	if each := t.PerMerge; each != nil {
+		text += fmt.Sprintf("; each %.1f rounds %.1fm %s", each.Rounds, each.Minutes, usageOf(each.Tokens, each.USD))
 	}
 	return text
 }
@@ -108,7 +110,7 @@ func TestTallies(t *testing.T) {
 			": 11 69m 467 $4.50 -2 -4; failed 1 - -; merged 3, 1/2 at once, 2 rounds; each 0.7 rounds 23.0m 155 $1.50",
 		}},
 		{"agents", ByAgent, noon, []string{
-			"ada: 0 0m - - -0 -0; merged 1, 0/0 at once, 0 rounds; each 0.0 rounds 0.0m - -",
+			"ada: 0 0m - - -0 -0; merged 1, 0/0 at once, 0 rounds",
 			"dev-kimi: 2 28m 230 $3.00 -0 -0; merged 1, 1/1 at once, 0 rounds; each 0.0 rounds 28.0m 230 $3.00",
 			"dev-old: 1 0m - - -1 -1",
 			"dev-qwen: 3 23m 107 - -1 -3; failed 1 - -; merged 1, 0/1 at once, 2 rounds; each 2.0 rounds 23.0m 107 -",
@@ -116,8 +118,8 @@ func TestTallies(t *testing.T) {
 			"review-opus: 4 8m 80 $1.00 -0 -0",
 		}},
 		{"models", ByModel, noon.Add(65 * time.Minute), []string{
-			": 0 0m - - -0 -0; merged 1, 0/0 at once, 0 rounds; each 0.0 rounds 0.0m - -",
-			"kimi: 0 0m - - -0 -0; merged 1, 1/1 at once, 0 rounds; each 0.0 rounds 0.0m - -",
+			": 0 0m - - -0 -0; merged 1, 0/0 at once, 0 rounds",
+			"kimi: 0 0m - - -0 -0; merged 1, 1/1 at once, 0 rounds",
 			"opus: 1 10m 50 $0.50 -0 -0", "qwen: 1 5m 7 - -0 -1",
 		}},
 		{"labels", ByLabel, noon.Add(80 * time.Minute), []string{
@@ -127,7 +129,7 @@ func TestTallies(t *testing.T) {
 		{"issues", ByIssue, noon.Add(80 * time.Minute), []string{": 1 10m 50 $0.50 -0 -0", "o/r#3: 1 5m 7 - -0 -1"}},
 		{"days", ByDay, noon.Add(70 * time.Minute), []string{"2026-11-21: 2 15m 57 $0.50 -0 -1"}},
 		{"outcomes", ByOutcome, noon.Add(60 * time.Minute), []string{
-			": 0 0m - - -0 -0; merged 1, 0/0 at once, 0 rounds; each 0.0 rounds 0.0m - -",
+			": 0 0m - - -0 -0; merged 1, 0/0 at once, 0 rounds",
 			"done: 4 37m 277 $2.75 -0 -1; merged 1, 1/1 at once, 0 rounds; each 0.0 rounds 37.0m 277 $2.75",
 		}},
 		{"causes", ByCause, noon, []string{"timeout: 1 8m - - -1 -1; failed 1 - -"}},
@@ -146,9 +148,9 @@ func TestTallies(t *testing.T) {
 	if got := New().Books().Total(noon); got.Sessions != 0 || got.PerMerge != nil || got.Tokens != nil {
 		t.Errorf("no history: %+v", got)
 	}
-	// What an issue is expected to cost leaves out scheduled work, and issues that are not merged.
-	if got := b.PerMerge(); usageOf(got.Tokens, got.USD) != "136 $1.33" {
-		t.Errorf("an issue: got %s, want 136 $1.33", usageOf(got.Tokens, got.USD))
+	// What an issue is expected to cost leaves out scheduled work, and issues that are not merged or have no session.
+	if got := b.PerMerge(); usageOf(got.Tokens, got.USD) != "205 $2.00" {
+		t.Errorf("an issue: got %s, want 205 $2.00", usageOf(got.Tokens, got.USD))
 	}
 }
 

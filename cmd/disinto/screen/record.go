@@ -20,7 +20,11 @@ func (v View) Record(d *control.RecordDocument) string {
 		return "no session ended in that time\n"
 	}
 	for _, g := range d.Groups {
-		if g.By == ledger.ByCause {
+		switch {
+		case g.By == ledger.ByCause && len(g.Rows) == 0:
+			p.text.WriteString("no session failed in that time\n")
+			continue
+		case g.By == ledger.ByCause:
 			p.table(4, causeRows(g.Rows, &d.Total))
 			continue
 		}

@@ -82,6 +82,10 @@ func TestRecordCounts(t *testing.T) {
 	day := noon.UTC().Format(time.DateOnly)
 	b.Days = map[string]ledger.Sums{day: {ledger.SumKey{}: {Sessions: 21000}}}
 	shows("counts all 25000 sessions, from " + day + " 00:00 UTC on; of the first 21000, sums of whole days")
+	since.By = []ledger.By{ledger.ByCause}
+	if got := (View{}).Record(control.RecordOf(&b, since)); !strings.HasPrefix(got, "no session failed in that time\n") {
+		t.Errorf("without a failure: got\n%s", got)
+	}
 	b.Past, b.Days, b.Ever = b.Past[:1], nil, 0
 	shows("counts 1 session, from " + at + " UTC on")
 }
