@@ -35,7 +35,9 @@ func (r *running) supervisor() int {
 // vitals are those of the supervisor and its init together.
 func (r *running) vitals() vitals {
 	a, b := vitalsOf(r.t, r.pid), vitalsOf(r.t, r.supervisor())
-	return vitals{a.rss + b.rss, a.threads + b.threads, a.fds + b.fds, a.children + b.children, a.cpu + b.cpu}
+	return vitals{
+		a.rss + b.rss, a.own + b.own, a.threads + b.threads, a.fds + b.fds, a.children + b.children, a.cpu + b.cpu,
+	}
 }
 
 // The supervisor dies repeatedly while sessions start, run and end: mostly by KILL, and in make soak also by ABRT,

@@ -284,17 +284,18 @@ func (s *soak) checkRuns(n int, journal string) (starts, ends int) {
 
 // vitals are the resources of a process.
 type vitals struct {
-	rss, threads, fds, children int // rss in KiB
-	cpu                         time.Duration
+	rss, own, threads, fds, children int // rss and own in KiB; own without what the kernel can read again from a file
+	cpu                              time.Duration
 }
 
 func (v vitals) String() string {
-	return fmt.Sprintf("%.1f MiB, %d threads, %d descriptors", float64(v.rss)/1024, v.threads, v.fds)
+	return fmt.Sprintf("%.1f MiB, of which %.1f its own, %d threads, %d descriptors", float64(v.rss)/1024,
+		float64(v.own)/1024, v.threads, v.fds)
 }
 
 func (v vitals) max(o vitals) vitals {
 	return vitals{
-		max(v.rss, o.rss), max(v.threads, o.threads), max(v.fds, o.fds), max(v.children, o.children),
+		max(v.rss, o.rss), max(v.own, o.own), max(v.threads, o.threads), max(v.fds, o.fds), max(v.children, o.children),
 		max(v.cpu, o.cpu),
 	}
 }
@@ -312,6 +313,8 @@ func vitalsOf(t *testing.T, pid int) (v vitals) {
 		switch name {
 		case "VmRSS":
 			v.rss = number
+		case "RssAnon":
+			v.own = number
 		case "Threads":
 			v.threads = number
 		}
