@@ -160,6 +160,11 @@ func TestForgeSignIn(t *testing.T) {
 			if !strings.Contains(page, ">"+tt.account) || strings.Contains(page, "May only read") == tt.steers {
 				t.Errorf("the page does not show the visitor's name and rights:\n%s", page)
 			}
+			for _, still := range stills {
+				if status, _ := p.get(still.path + "?do=drain"); tt.steers != (status != http.StatusForbidden) {
+					t.Errorf("%s: got status %d", still.path, status)
+				}
+			}
 			if tt.steers != strings.Contains(page, "/do/new") {
 				t.Errorf("new issues are offered: %v, want %v", !tt.steers, tt.steers)
 			}

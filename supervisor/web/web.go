@@ -80,7 +80,13 @@ func (s *Site) Handler() http.Handler {
 		if path == "/" {
 			path = "/{$}"
 		}
-		show := func(w http.ResponseWriter, r *http.Request, v *visitor) { s.serve(w, r, v, p) }
+		show := func(w http.ResponseWriter, r *http.Request, v *visitor) {
+			if p.rest == 0 && !v.Steers {
+				s.refuse(w, r, v, mayOnlyLook)
+				return
+			}
+			s.serve(w, r, v, p)
+		}
 		mux.HandleFunc("GET "+path, s.requireSignIn(show))
 		if p.rest == 0 {
 			continue

@@ -44,7 +44,9 @@ func TestForbidden(t *testing.T) {
 	s.config.Factory.WebURL, s.config.Factory.WebClientID = s.base, "disinto"
 	tab := s.tab()
 	s.do(tab, chromedp.Navigate(s.base+"/signin/forge"), chromedp.WaitReady("main[data-live]"))
-	for name, path := range map[string]string{"": "/", "-issue": "/issue?ref=398", "-agents": "/agents"} {
+	for name, path := range map[string]string{
+		"": "/", "-issue": "/issue?ref=398", "-agents": "/agents", "-several": "/several", "-confirm": "/confirm?do=drain",
+	} {
 		for _, width := range widths {
 			for _, scheme := range []string{"light", "dark"} {
 				s.look(tab, path, "forbidden"+name, width, scheme)
