@@ -117,6 +117,7 @@ var promises = []struct{ sentence, tests, gap string }{
 	{"the person who adds the label vouches for the text", "agents/session.TestVouched", ""},
 	{"find the setting in `$DISINTO_READERS`.", "supervisor/simtest.TestReaders", ""},
 	{"**A branch under review configures nothing.**", "cmd/disinto.TestEvilBranch TestRealAgentsEvilBranch", ""},
+	{"a role with `cli = \"acp\"` cannot review.", "threads/file.TestMistakes", ""},
 	{"disinto's own git runs no hook, file monitor or diff program", "cmd/disinto.TestAgentHarmsItsClone", ""},
 	{
 		"counts as unreadable, and its items wait.",

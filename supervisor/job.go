@@ -139,6 +139,6 @@ func (rn *sessionRunner) sandbox(x *session, j *agents.Job) {
 		j.Sandbox.Hide = append(j.Sandbox.Hide, key)
 	}
 	if x.role.BuiltIn() {
-		j.Sandbox.Programs = append(j.Sandbox.Programs, cmp.Or(x.role.CLI, x.role.Own(j.Command)[0]))
+		j.Sandbox.Programs = append(j.Sandbox.Programs, x.role.Program(j.Command))
 	}
 }

@@ -34,6 +34,7 @@ type call struct {
 	// settings from it. Empty means that the CLI starts in its checkout.
 	Tree    string
 	environ []string
+	talk    *talk // the CLI's stdin; nil for one that does not talk
 }
 
 // diarist is an adapter for a CLI whose own record of a conversation says more than its events: codex reports its usage
@@ -43,6 +44,15 @@ type diarist interface {
 	diary(environ []string, r *report) string
 	// readDiary adds a line of the record to the report. before is the usage of the conversation before the run.
 	readDiary(line []byte, r *report, before agents.Usage)
+}
+
+// talker is an adapter for a CLI that is not given its prompt at once, but asks and is answered while it runs. It has
+// the state of one run.
+type talker interface {
+	// begin starts a run in a folder. before is the usage of the conversation before it.
+	begin(c *call, dir, prompt string, before agents.Usage)
+	// say returns what to write to the CLI after its last line, and how far the two are.
+	say() (text []byte, at stage)
 }
 
 // adapters has an entry for each of agents.CLIs, added by that adapter's file.

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -106,6 +107,7 @@ func (r *run) runOnce(ctx context.Context, c *call, prompt string) (*report, age
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	prompt = r.withTold(prompt, c.Resume)
+	c.talk = r.newTalk(c, prompt, before, cancel)
 	out := r.eventWriter(ctx, c, said, before, cancel)
 	own, left := r.own(), (*agents.Outcome)(nil)
 	if own != nil {
@@ -115,14 +117,9 @@ func (r *run) runOnce(ctx context.Context, c *call, prompt string) (*report, age
 			return said, outcome(r.CLI, said, r.heard, nil, "", r.Now())
 		}
 	}
-	argv, vars := r.cli.command(c)
-	// If the CLI breaks its worktree, its git must not find a repository that contains the workspace.
-	vars = append(vars, "GIT_CEILING_DIRECTORIES="+r.Workspace)
-	vars = append(vars, withoutMonitor(r.Environ)...)
-	err := r.Run(ctx, agents.Cmd{
-		Argv: argv, Dir: r.folder(), Env: withVars(r.Environ, vars),
-		Stdin: strings.NewReader(prompt), Stdout: out, Stderr: complaint,
-	})
+	cmd := r.cmd(c, prompt)
+	cmd.Stdout, cmd.Stderr = out, complaint
+	err := r.Run(ctx, cmd)
 	out.end()
 	said.Unread += out.dropped
 	if silent, ok := errors.AsType[*silentError](context.Cause(ctx)); ok && said.What == noFailure && !said.Ended {
@@ -149,6 +146,19 @@ func (r *run) runOnce(ctx context.Context, c *call, prompt string) (*report, age
 		return said, agents.Outcome{Result: agents.Done}
 	}
 	return said, outcome(r.CLI, said, r.heard, err, string(complaint.text), r.Now())
+}
+
+// cmd returns the command of a run, apart from its output.
+func (r *run) cmd(c *call, prompt string) agents.Cmd {
+	argv, vars := r.cli.command(c)
+	// If the CLI breaks its worktree, its git must not find a repository that contains the workspace.
+	vars = append(vars, "GIT_CEILING_DIRECTORIES="+r.Workspace)
+	vars = append(vars, withoutMonitor(r.Environ)...)
+	stdin := io.Reader(strings.NewReader(prompt))
+	if c.talk != nil {
+		stdin = c.talk
+	}
+	return agents.Cmd{Argv: argv, Dir: r.folder(), Env: withVars(r.Environ, vars), Stdin: stdin}
 }
 
 // folder returns the CLI's working directory.
@@ -181,6 +191,7 @@ func (r *run) eventWriter(
 	end := func() {
 		tell.Stop()
 		quiet.timer.Stop()
+		c.talk.end()
 		m.readDiary() // a CLI that died has written its last usage there
 	}
 	return &lines{stop: end, each: func(line []byte) {
@@ -188,6 +199,7 @@ func (r *run) eventWriter(
 			return
 		}
 		said.add(r.cli, line, r.Now())
+		c.talk.next(said)
 		m.measure()
 		quiet.event(said)
 		if said.Note != "" {

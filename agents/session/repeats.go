@@ -62,9 +62,18 @@ func hashOf(parts ...[]byte) uint64 {
 	return h.Sum64()
 }
 
-// begin records the call of a tool with its input.
+// begin records the call of a tool with its input. Some agents repeat a call, with more of its input.
 func (s *repeats) begin(id, tool string, input []byte, now time.Time) {
-	s.open = append(last(s.open, openMost-1), openCall{id, hashOf([]byte(tool), input), toolSummary(tool, input), now})
+	c := openCall{id, hashOf([]byte(tool), input), toolSummary(tool, input), now}
+	i := slices.IndexFunc(s.open, func(o openCall) bool { return o.id == id })
+	switch {
+	case i < 0:
+		s.open = append(last(s.open, openMost-1), c)
+	case s.open[i].call == c.call:
+		return
+	default:
+		s.open[i].call, s.open[i].words = c.call, c.words
+	}
 	if path, ok := writtenFile(input); ok {
 		s.wrote(path, hashOf(input))
 	}

@@ -27,8 +27,9 @@ import (
 
 // Program is the agent program with its environment. All fields except Prompts are required.
 type Program struct {
-	CLI string // the name of one of agents.CLIs; empty for a program of the operator's
-	// Command is a program of the operator's with its arguments, which is given the prompt as Prompt says.
+	CLI string // the name of one of agents.CLIs, or agents.ACP; empty for a program of the operator's
+	// Command is a program with its arguments: one of the operator's, which is given the prompt as Prompt says, or the
+	// agent that speaks ACP.
 	Command []string
 	Prompt  agents.PromptBy
 	Prompts string   // a folder with templates that take precedence over the embedded ones; empty means none
@@ -86,12 +87,16 @@ func (p *Program) leave(w *work, out *agents.Outcome) error {
 	return nil
 }
 
-// adapter returns the adapter of the session's program. A program of the operator's is called by its file's name.
+// adapter returns the adapter of the session's program. A program that Command names is called by its file's name.
 func (p *Program) adapter(w *work) (adapter, error) {
 	if len(p.Command) == 0 {
 		return findAdapter(p.CLI)
 	}
+	speaks := p.CLI == agents.ACP
 	p.CLI = filepath.Base(p.Command[0])
+	if speaks {
+		return &acp{argv: p.Command}, nil
+	}
 	return &ownProgram{argv: p.Command, prompt: p.Prompt, work: w}, nil
 }
 

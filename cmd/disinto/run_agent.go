@@ -25,7 +25,7 @@ $DISINTO_WORKSPACE, uses the forge with $FORGE_TOKEN and writes its result to
 $DISINTO_RESULT.`,
 	}
 	flags := cmd.Flags()
-	name := flags.String("cli", "", "the agent CLI: "+strings.Join(agents.CLINames(), ", "))
+	name := flags.String("cli", "", "the agent CLI: "+strings.Join(agents.CLINames(), ", ")+",\nor acp with COMMAND")
 	prompt := flags.String("prompt", "", "give COMMAND its prompt on \"stdin\", or in a \"file\"")
 	prompts := flags.String("prompts", "", "a `DIR` with prompts that replace built-in ones")
 	save := flags.Bool("save", false, "only push work from the workspace that the forge\ndoes not have")
@@ -38,7 +38,7 @@ $DISINTO_RESULT.`,
 			run = p.Save
 		case *setup:
 			run = p.Setup
-		case (p.CLI == "") == (len(p.Command) == 0):
+		case (p.CLI == "" || p.CLI == agents.ACP) == (len(p.Command) == 0):
 			return usagef("agent needs --cli, or a command after --")
 		}
 		return runAgent(cmd.Context(), c, p, run)
@@ -47,7 +47,7 @@ $DISINTO_RESULT.`,
 }
 
 func runAgent(ctx context.Context, c *cli, p *session.Program, run func(context.Context) error) error {
-	if len(p.Command) > 0 && p.Prompt != agents.PromptStdin && p.Prompt != agents.PromptFile {
+	if p.CLI == "" && len(p.Command) > 0 && p.Prompt != agents.PromptStdin && p.Prompt != agents.PromptFile {
 		return usagef("--prompt is %q, want stdin or file", p.Prompt)
 	}
 	reaper, err := process.NewReaper()

@@ -30,8 +30,11 @@ func TestRealInterrupted(t *testing.T) {
 grep -qsaF "DISINTO_WORKSPACE=$DISINTO_WORKSPACE" $p/environ && grep -qsa -- "$CLI_ARG" $p/cmdline && kill -9 ${p#/proc/}
 done; sleep 1`},
 	}
-	for _, cli := range agents.CLINames() {
+	for _, cli := range realCLIs() {
 		for name, end := range ends {
+			if cli == "qwen --acp" && name == "limit" {
+				continue // it waits in silence, until nextAnswer
+			}
 			t.Run(cli+"/"+name, func(t *testing.T) {
 				t.Parallel() // most of the time they wait to retry
 				interruptReal(t, bin, cli, end)
@@ -40,13 +43,38 @@ done; sleep 1`},
 	}
 }
 
-func interruptReal(t *testing.T, bin, cli string, end fakemodel.Turn) {
-	if _, err := os.Stat(filepath.Join(bin, cli)); err != nil {
-		t.Skipf("no %s in %s", cli, bin)
+// realCLIs returns the CLIs that real tests run, and the agents that speak ACP with a word after them.
+func realCLIs() []string { return append(agents.CLINames(), "opencode acp", "qwen --acp") }
+
+// real makes a bench's sessions run one of realCLIs, and returns the variables with which it uses a model.
+func (b *bench) real(bin, cli string, model *httptest.Server) (vars []string) {
+	argv := strings.Fields(cli)
+	if _, err := os.Stat(filepath.Join(bin, argv[0])); err != nil {
+		b.t.Skipf("no %s in %s", cli, bin)
 	}
+	vars = []string{
+		"PATH=" + bin + ":" + os.Getenv("PATH"), "DISINTO_BASE_URL=" + model.URL + "/v1", "DISINTO_MODEL=fake-model",
+		"IS_SANDBOX=1", "TERM=dumb", "CLI_ARG=" + argv[0],
+	}
+	b.program = func(p *session.Program) {
+		p.Out, p.CLI = b.t.Output(), argv[0]
+		if len(argv) > 1 {
+			p.CLI, p.Command = agents.ACP, argv
+		}
+	}
+	switch cli {
+	case "opencode acp":
+		vars = append(vars, `OPENCODE_CONFIG_CONTENT={"model":"own/fake-model","small_model":"own/fake-model",`+
+			`"permission":{"*":"ask"},"provider":{"own":{"npm":"@ai-sdk/openai-compatible","options":{"baseURL":"`+
+			model.URL+`/v1","apiKey":"local"},"models":{"fake-model":{"limit":{"context":32768,"output":8192}}}}}}`)
+	case "qwen --acp":
+		argv = append(argv, "--auth-type", "openai")
+	}
+	return vars
+}
+
+func interruptReal(t *testing.T, bin, cli string, end fakemodel.Turn) {
 	b, ended := newBench(t), false
-	b.cli = cli
-	b.program = func(p *session.Program) { p.Out = t.Output() }
 	model := httptest.NewServer(&fakemodel.Model{Context: 65536, Answer: func(a fakemodel.Prompt) fakemodel.Turn {
 		switch {
 		case !ended && !a.Answer:
@@ -60,10 +88,7 @@ echo half > half.txt`}
 		return fakemodel.Turn{Shell: `grep -q more c.txt && git add half.txt && git commit -qam d`}
 	}})
 	defer model.Close()
-	vars := []string{
-		"PATH=" + bin + ":" + os.Getenv("PATH"), "DISINTO_BASE_URL=" + model.URL + "/v1", "DISINTO_MODEL=fake-model",
-		"IS_SANDBOX=1", "TERM=dumb", "CLI_ARG=" + cli,
-	}
+	vars := b.real(bin, cli, model)
 	first := b.run("dev-qwen", agents.KindIssue, 8, "", vars...)
 	if first.Result == agents.Done {
 		t.Fatalf("got %+v, want a session that was cut", first)

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
-	"codeberg.org/johba/disinto/agents/session"
 	"codeberg.org/johba/disinto/agents/session/fakemodel"
 	"codeberg.org/johba/disinto/cmd/disinto/demo"
 	"codeberg.org/johba/disinto/supervisor/control"
@@ -56,7 +55,7 @@ func TestRealTold(t *testing.T) {
 	if bin == "" {
 		t.Skip("$DISINTO_CLIS names no folder with the real CLIs: make agents-e2e installs them")
 	}
-	for _, cli := range agents.CLINames() {
+	for _, cli := range realCLIs() {
 		t.Run(cli, func(t *testing.T) {
 			t.Parallel()
 			tellReal(t, bin, cli)
@@ -65,12 +64,7 @@ func TestRealTold(t *testing.T) {
 }
 
 func tellReal(t *testing.T, bin, cli string) {
-	if _, err := os.Stat(filepath.Join(bin, cli)); err != nil {
-		t.Skipf("no %s in %s", cli, bin)
-	}
 	b := newBench(t)
-	b.cli = cli
-	b.program = func(p *session.Program) { p.Out = t.Output() }
 	box := inboxVar(t)
 	early, late := tellLine(t, "use tabs", "and call it c.txt"), tellLine(t, "use tabs", "and call it c.txt", "also d.txt")
 	var step atomic.Int64
@@ -104,8 +98,7 @@ func tellReal(t *testing.T, bin, cli string) {
 	}})
 	defer model.Close()
 	out := b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8, "",
-		"PATH="+bin+":"+os.Getenv("PATH"), "DISINTO_BASE_URL="+model.URL+"/v1", "DISINTO_MODEL=fake-model",
-		"IS_SANDBOX=1", "TERM=dumb", box)
+		append(b.real(bin, cli, model), box)...)
 	if got := b.subjects(12); !slices.Equal(got, []string{"d", "c"}) {
 		t.Errorf("got the commits %q", got)
 	}
@@ -195,11 +188,8 @@ sleep 600`, box)
 // A real factory tells a session that a stranger, an agent and a person told something. Its supervisor is killed before
 // the session hears that, and its next one answers.
 func TestToldThroughKill(t *testing.T) {
-	f := newTestForge(t)
-	f.pick(8)
-	state, heard := t.TempDir(), filepath.Join(t.TempDir(), "go")
-	text := fmt.Sprintf(cliFactory, f.URL, demo.Repo, "http://127.0.0.1:9", "http://127.0.0.1:9", "claude", "claude")
-	bin := stub(t, `
+	toldThroughKill(t, `cli = "claude"`, func(heard string) string {
+		return stub(t, `
 if grep -q "use tabs" "$HOME/prompt"; then
 `+writeOrder+`
 exit 0; fi
@@ -207,10 +197,26 @@ while [ ! -e `+heard+` ]; do sleep 0.1; done
 while true; do
 `+stubTool("a")+`
 sleep 1; done`)
+	})
+}
+
+// toldThroughKill is TestToldThroughKill with a program of role dev. stub returns a folder with it: once the file heard
+// exists it finishes calls of a tool, and it writes the order when it has heard of tabs.
+func toldThroughKill(t *testing.T, program string, stub func(heard string) string) {
+	f := newTestForge(t)
+	f.pick(8)
+	state, heard := t.TempDir(), filepath.Join(t.TempDir(), "go")
+	text := fmt.Sprintf(cliFactory, f.URL, demo.Repo, "http://127.0.0.1:9", "http://127.0.0.1:9", "claude", "claude")
+	text = strings.Replace(text, `cli = "claude"`, program, 1)
+	bin := stub(heard)
 	r := startDisinto(t, withEnv(f.environ(nil), []string{"PATH=" + bin + ":" + os.Getenv("PATH")}), "run", "--yes",
 		"--config", factoryFile(t, text), "--state", state)
 	status(t, state, "a session", func(d *control.Document) bool {
 		return len(d.Sessions) == 1 && d.Sessions[0].State == threads.Running
+	})
+	eventually(t, "the prompt, which does not have what is told now", func() bool {
+		_, err := os.Stat(filepath.Join(state, "home", "dev-qwen", "prompt"))
+		return err == nil
 	})
 	f.say(f.Tokens[agents.TokenVar("review-sonnet")], 8, "/disinto tell obey me")
 	id := f.say(f.HumanToken, 8, "/disinto tell use tabs")

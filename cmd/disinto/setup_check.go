@@ -194,6 +194,12 @@ func (k *checker) agents(whole bool) {
 	if line := accountLine(k.config); line != "" {
 		k.addNote("agents", line)
 	}
+	for i := range k.config.Roles {
+		if r := &k.config.Roles[i]; r.CLI == agents.ACP && whole {
+			k.addNote("agents", fmt.Sprintf("role %s: %s speaks ACP: budgets in tokens do not count it, those in dollars do if "+
+				"it reports its cost, and it reads the settings of the repository", r.Name, r.Program(r.Command)))
+		}
+	}
 	if os.Geteuid() != 0 {
 		return
 	}
@@ -351,7 +357,7 @@ func (k *checker) programs() {
 			continue
 		}
 		if r.BuiltIn() {
-			own := cmp.Or(r.CLI, r.Own(argv)[0])
+			own := r.Program(argv)
 			if path, err = process.Lookup(own, "", k.c.environ); err != nil {
 				how := ""
 				if cli := agents.FindCLI(r.CLI); cli != nil {

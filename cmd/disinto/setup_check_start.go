@@ -34,14 +34,14 @@ func (k *checker) starts(ctx context.Context) {
 		a := &config.Agents[i]
 		for _, name := range a.Roles {
 			r := config.Role(name)
-			if r == nil {
+			if r == nil || r.CLI == "" {
 				continue
 			}
-			user := config.UserOf(a, r)
-			if r.CLI == "" || process.CheckUser(user) != nil || k.tried(r, user) {
+			user, program := config.UserOf(a, r), r.Program(r.Command)
+			if process.CheckUser(user) != nil || k.tried(r, program, user) {
 				continue
 			}
-			if _, err := process.Lookup(r.CLI, "", k.c.environ); err != nil {
+			if _, err := process.Lookup(program, "", k.c.environ); err != nil {
 				continue // programs reports it
 			}
 			if executor == nil {
@@ -57,7 +57,7 @@ func (k *checker) starts(ctx context.Context) {
 				k.addProblem("programs", fmt.Errorf("role %s: %w", r.Name, err))
 				continue
 			}
-			k.addOK("programs", "%s: %s starts%s: %s", r.Name, r.CLI, inSandbox(r), version)
+			k.addOK("programs", "%s: %s starts%s: %s", r.Name, program, inSandbox(r), version)
 		}
 	}
 }
@@ -70,8 +70,8 @@ func inSandbox(r *agents.Role) string {
 }
 
 // tried reports whether a CLI was started in the same way before.
-func (k *checker) tried(r *agents.Role, user string) bool {
-	key := fmt.Sprintf("%s %s %v %+v", r.CLI, user, r.Root, r.Sandbox)
+func (k *checker) tried(r *agents.Role, program, user string) bool {
+	key := fmt.Sprintf("%s %s %v %+v", program, user, r.Root, r.Sandbox)
 	if slices.Contains(k.started, key) {
 		return true
 	}
@@ -83,13 +83,14 @@ func (k *checker) tried(r *agents.Role, user string) bool {
 func (k *checker) start(
 	ctx context.Context, executor *process.Executor, a *agents.Agent, r *agents.Role, user string,
 ) (version string, err error) {
+	program := r.Program(r.Command)
 	dir, err := os.MkdirTemp("", "disinto-check-")
 	if err != nil {
-		return "", fmt.Errorf("cannot try to start %s: %w", r.CLI, err)
+		return "", fmt.Errorf("cannot try to start %s: %w", program, err)
 	}
 	defer os.RemoveAll(dir)
 	if err := os.Chmod(dir, 0o711); err != nil { // another account passes through
-		return "", fmt.Errorf("cannot try to start %s: %w", r.CLI, err)
+		return "", fmt.Errorf("cannot try to start %s: %w", program, err)
 	}
 	t := cmp.Or(k.config.Thread(a.Thread), &threads.Thread{})
 	env := &agents.Env{
@@ -98,7 +99,7 @@ func (k *checker) start(
 		Tmp: filepath.Join(dir, "tmp"), Workspace: filepath.Join(dir, "work"), User: user,
 	}
 	job := agents.Job{
-		RunID: filepath.Base(dir), Command: []string{r.CLI, "--version"}, Dir: env.Workspace,
+		RunID: filepath.Base(dir), Command: []string{program, "--version"}, Dir: env.Workspace,
 		Home: env.Home, Tmp: env.Tmp, User: user, Root: r.Root, Sandbox: r.Sandbox, LogPath: filepath.Join(dir, "log"),
 		Timeout: versionTime, Stall: versionTime, Grace: time.Second,
 	}
@@ -108,7 +109,7 @@ func (k *checker) start(
 	}
 	out := executor.Run(ctx, job, func(agents.Started) {})
 	if out.Result != agents.Done {
-		return "", fmt.Errorf("%s does not start%s: %s: %s", r.CLI, inSandbox(r), out.Reason,
+		return "", fmt.Errorf("%s does not start%s: %s: %s", program, inSandbox(r), out.Reason,
 			session.LastWords(out.Tail))
 	}
 	lines := strings.Split(strings.TrimSpace(out.Tail), "\n")

@@ -26,8 +26,7 @@ func env(pairs ...string) func(string) (string, bool) {
 }
 
 // anyCLI is the list of agent CLIs in an error.
-var anyCLI = `"` + strings.Join(agents.CLINames()[:len(agents.CLIs)-1], `", "`) +
-	`" or "` + agents.CLIs[len(agents.CLIs)-1].Name + `"`
+var anyCLI = `"` + strings.Join(agents.CLINames(), `", "`) + `" or "acp"`
 
 // inContainer is the environment that compose sets.
 var inContainer = env("FORGE_URL", "http://forgejo:3000", "FORGE_REPO", "johba/harb", "FORGE_TOKEN", "supervisor-token",
@@ -964,6 +963,24 @@ max_tokens = { session = 3, issue = 2 }
 		{
 			name: "unknown prompt", text: worker + "[roles.dev]\ncommand = [\"x\"]\nprompt = \"stdn\"",
 			want: `:6: roles.dev.prompt: is "stdn", want "stdin" or "file", did you mean stdin?`,
+		},
+		{
+			name: "acp without its agent", text: worker + "[roles.dev]\ncli = \"acp\"\nmax_tokens = 5",
+			want: `:5: roles.dev.cli: is "acp", and acp is not set: want the agent with its arguments, such as ` +
+				`acp = ["gemini", "--acp"]
+:6: roles.dev.max_tokens: is set, and cli is "acp": such agents report no tokens: want max_usd, if it reports its cost`,
+		},
+		{
+			name: "acp without cli", text: worker + "[roles.dev]\nacp = [\"gemini\", \"--acp\"]",
+			want: `:5: roles.dev.acp: is set, and cli is not: want cli = "acp"`,
+		},
+		{
+			name: "acp reviews", text: worker + "[roles.dev]\non = \"review\"\ncli = \"acp\"\nacp = [\"gemini\", 1, \"{{.X}}\"]",
+			want: `:6: roles.dev.cli: is "acp", and on is "review": nothing would keep the agent from the settings of a ` +
+				`stranger's branch
+:7: roles.dev.acp: "{{.X}}": unknown field .X, want one of .Repo .Number .Issue .Agent .Role .Thread ` +
+				`.Model .Kind
+:7: roles.dev.acp: has a number in it, want strings`,
 		},
 		{
 			name: "prompt and cli", text: worker + "[roles.dev]\ncli = \"qwen\"\nprompt = \"stdin\"",

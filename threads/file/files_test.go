@@ -96,7 +96,7 @@ func TestExampleDefaults(t *testing.T) {
 // TestExampleHasEveryKey compares the keys of the example with those that the decoder reads.
 func TestExampleHasEveryKey(t *testing.T) {
 	full := regexp.MustCompile(`(?m)^#(\w)`).ReplaceAllString(read(t, exampleFile), "$1")
-	full = regexp.MustCompile(`(?m)^# (\[\[fleet|name =|ssh =|egress =|setup_egress =)`).ReplaceAllString(full, "$1") // these have no default
+	full = regexp.MustCompile(`(?m)^# (\[\[fleet|name =|ssh =|egress =|setup_egress =|acp =)`).ReplaceAllString(full, "$1") // these have no default
 	var values map[string]any
 	md, err := toml.Decode(full, &values)
 	if err != nil {

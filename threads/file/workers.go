@@ -366,8 +366,8 @@ func (d *decoder) role(t *table, unset agents.Role) agents.Role {
 		Label:          t.text("label"),
 		Every:          t.duration("every", unset.Every, time.Second),
 		Priority:       t.urgency(),
-		CLI:            t.optional("cli", agents.CLINames()...),
-		Command:        d.command(t),
+		CLI:            t.optional("cli", append(agents.CLINames(), agents.ACP)...),
+		Command:        d.command(t, "command"),
 		Prompt:         agents.PromptBy(t.optional("prompt", string(agents.PromptStdin), string(agents.PromptFile))),
 		Cwd:            t.text("cwd"),
 		Timeout:        t.duration("timeout", 2*time.Hour, time.Millisecond),
@@ -383,7 +383,7 @@ func (d *decoder) role(t *table, unset agents.Role) agents.Role {
 	t.network(&r)
 	t.spending(&r)
 	r.Escalate, r.EscalateAfter = t.ladder()
-	t.builtIn(&r)
+	t.builtIn(&r, d.command(t, "acp"))
 	t.times(&r)
 	if on != "" && !on.Items() && r.Label != "" {
 		t.wrong("label", `is set, but on is %q: such work has no labels`, on)
@@ -411,8 +411,8 @@ func (t *table) optional(key string, values ...string) string {
 	return t.oneOf(key, "", values...)
 }
 
-// builtIn sets the command of a role whose program is the built-in one.
-func (t *table) builtIn(r *agents.Role) {
+// builtIn sets the command of a role whose program is the built-in one. acp is the agent that speaks ACP.
+func (t *table) builtIn(r *agents.Role, acp []string) {
 	if r.CLI != "" {
 		if t.has("command") {
 			t.wrong("command", "is set, and cli is too: want one of them")
@@ -420,6 +420,10 @@ func (t *table) builtIn(r *agents.Role) {
 		t.checkBuiltIn(r, "cli")
 		r.Command = []string{builtinProgram, "agent", "--cli", r.CLI}
 	}
+	if r.CLI == agents.ACP {
+		r.Command = append(append(r.Command, "--"), acp...)
+	}
+	t.checkACP(r)
 	if r.Prompt != "" {
 		t.checkPrompt(r)
 		r.Command = append([]string{builtinProgram, "agent", "--prompt", string(r.Prompt), "--"}, r.Command...)
@@ -437,6 +441,22 @@ func (t *table) checkBuiltIn(r *agents.Role, key string) {
 	}
 }
 
+// checkACP reports keys that contradict an agent that speaks ACP. The protocol counts no tokens, and has no way to keep
+// an agent from the settings of the repository that it looks at.
+func (t *table) checkACP(r *agents.Role) {
+	switch is := r.CLI == agents.ACP; {
+	case is && !t.has("acp"):
+		t.wrong("cli", `is "acp", and acp is not set: want the agent with its arguments, such as acp = ["gemini", "--acp"]`)
+	case !is && t.has("acp"):
+		t.wrong("acp", `is set, and cli is not: want cli = "acp"`)
+	case is && r.On.Does(agents.KindReview):
+		t.wrong("cli", `is "acp", and on is "review": nothing would keep the agent from the settings of a stranger's branch`)
+	}
+	if r.CLI == agents.ACP && t.has("max_tokens") {
+		t.wrong("max_tokens", `is set, and cli is "acp": such agents report no tokens: want max_usd, if it reports its cost`)
+	}
+}
+
 // checkPrompt reports keys that contradict prompt. The program gets its prompt from the built-in program.
 func (t *table) checkPrompt(r *agents.Role) {
 	switch {
@@ -449,26 +469,27 @@ func (t *table) checkPrompt(r *agents.Role) {
 	}
 }
 
-func (d *decoder) command(t *table) []string {
-	values, _ := get[[]any](t, "command", `a list such as ["dev/dev-agent.sh", "{{.Number}}"]`)
-	t.shapeOf("command").Items = &shape{Type: "string"}
+// command reads a program with its arguments.
+func (d *decoder) command(t *table, key string) []string {
+	values, _ := get[[]any](t, key, `a list such as ["dev/dev-agent.sh", "{{.Number}}"]`)
+	t.shapeOf(key).Items = &shape{Type: "string"}
 	var command []string
 	for i, v := range values {
 		arg, ok := v.(string)
 		if !ok {
-			t.wrong("command", "has %s in it, want strings", kindOf(v))
+			t.wrong(key, "has %s in it, want strings", kindOf(v))
 			continue
 		}
 		if err := agents.CheckArgument(arg); err != nil {
-			t.wrong("command", "%q: %v", arg, err)
+			t.wrong(key, "%q: %v", arg, err)
 		}
 		if i == 0 && strings.TrimSpace(arg) == "" {
-			t.wrong("command", "has an empty program")
+			t.wrong(key, "has an empty program")
 		}
 		command = append(command, arg)
 	}
-	if list, ok := t.values["command"].([]any); ok && len(list) == 0 {
-		t.wrong("command", "is empty: leave it out for a role without a program")
+	if list, ok := t.values[key].([]any); ok && len(list) == 0 {
+		t.wrong(key, "is empty: leave it out for a role without a program")
 	}
 	return command
 }
