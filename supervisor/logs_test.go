@@ -57,6 +57,9 @@ func TestLogFollows(t *testing.T) {
 	s.Reload(w.Config, nil) // wakes the loops
 	eventually(t, "a session", func() bool { return len(s.Document().Sessions) == 1 && s.Document().Sessions[0].PID > 0 })
 	path := w.Exec.Runs()[0].Job.LogPath
+	eventually(t, "the status shows the line", func() bool {
+		return s.Document().Sessions[0].LastLine == "I am [secret], [secret], [secret] and token-of-dev-"
+	})
 	resp, err := http.Get(server.URL + "/v1/log?of=dev-coder&follow=1")
 	if err != nil {
 		t.Fatal(err)

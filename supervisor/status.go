@@ -51,7 +51,8 @@ func (s *Supervisor) addLastLines(list []control.SessionDocument) {
 	}
 	secrets := s.state.secretsOf(config)
 	for i := range list {
-		list[i].LastLine = control.LastLine(logPath(s.StateDir, list[i].Agent, list[i].RunID), secrets)
+		own := append(secrets[:len(secrets):len(secrets)], s.state.proxyPasswordOf(list[i].RunID, config))
+		list[i].LastLine = control.LastLine(logPath(s.StateDir, list[i].Agent, list[i].RunID), own)
 	}
 }
 

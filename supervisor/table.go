@@ -259,9 +259,9 @@ func (st *state) others(cfg *threads.Config) []*session {
 }
 
 // secretsOf returns what may not be shown or posted under a configuration and those of running sessions: after a reload
-// a session may still print an old token. Among them are the passwords of the proxies of running sessions, and
-// of some that have ended.
-func (st *state) secretsOf(config *threads.Config, ended ...string) []string {
+// a session may still print an old token. With runs, the passwords of these sessions' proxies are among it, which only
+// their own logs may have.
+func (st *state) secretsOf(config *threads.Config, runs ...string) []string {
 	list := config.Hidden(st.environ)
 	known := make(map[*threads.Config]bool) // its sessions have the same secrets: 1,000 of each of 1,000 agents once
 	for _, x := range st.others(config) {
@@ -270,13 +270,20 @@ func (st *state) secretsOf(config *threads.Config, ended ...string) []string {
 		}
 		known[x.config] = true
 	}
-	st.mu.Lock()
-	runs := slices.Sorted(maps.Keys(st.sessions))
-	st.mu.Unlock()
-	for _, run := range append(runs, ended...) {
-		list = append(list, proxyPassword(config, run))
+	for _, run := range runs {
+		list = append(list, st.proxyPasswordOf(run, config))
 	}
 	return list
+}
+
+// proxyPasswordOf returns the password of the proxy of a session, which may have ended.
+func (st *state) proxyPasswordOf(run string, config *threads.Config) string {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if x := st.sessions[run]; x != nil {
+		config = x.config
+	}
+	return proxyPassword(config, run)
 }
 
 // proxyPassword returns the password of the proxy that a session with egress has. Every supervisor with the same token
