@@ -67,7 +67,13 @@ func TestSecretsOfManySessions(t *testing.T) {
 		x := &session{config: old, secrets: []string{"old-secret-1", "old-secret-2"}}
 		x.RunID, st.sessions[run] = run, x
 	}
-	if got, want := len(st.secretsOf(now)), len(now.Hidden(nil))+2; got != want {
-		t.Errorf("got %d secrets, want %d", got, want)
+	found := 0
+	for _, secret := range st.secretsOf(now) {
+		if secret == "old-secret-1" {
+			found++
+		}
+	}
+	if found != 1 {
+		t.Errorf("got a secret %d times, want once", found)
 	}
 }
