@@ -40,6 +40,7 @@ type clearing struct {
 type leftover struct {
 	disk.Entry
 	chain forge.Ref // of a workspace
+	open  bool      // the chain of the workspace is not over
 	since time.Time // its last use
 	due   time.Time
 }
@@ -182,20 +183,29 @@ func (k *cleaner) leftovers(
 	for _, e := range state.List(disk.Work) {
 		found.Workspaces++
 		chain, ok := chainOf(e.Name)
-		if since, over := k.state.overSince(e.Agent, chain); ok && over {
-			if e.At.After(since) && !e.At.After(now) {
-				since = e.At
-			}
-			list = append(list, leftover{Entry: e, chain: chain, since: since, due: since.Add(config.Factory.KeepWorkspaces)})
+		since, use := k.state.lastUse(e.Agent, chain)
+		if e.At.After(since) && !e.At.After(now) {
+			since = e.At
 		}
+		l := leftover{Entry: e, chain: chain, open: use == idle, since: since, due: since.Add(config.Factory.KeepWorkspaces)}
+		if !ok || use == inUse || l.open && l.due.After(now) {
+			continue
+		}
+		if l.open {
+			l.due = since.Add(keep)
+		}
+		list = append(list, l)
 	}
 	slices.SortStableFunc(list, func(a, b leftover) int {
+		if a.open != b.open { // what somebody may continue goes last
+			return map[bool]int{false: -1, true: 1}[a.open]
+		}
 		return cmp.Or(a.since.Compare(b.since), strings.Compare(a.Name, b.Name))
 	})
 	return list, found
 }
 
-// errInUse means that a workspace must stay: its agent works, or its chain is not over.
+// errInUse means that a workspace must stay: its agent works, or continues the chain.
 var errInUse = errors.New("in use")
 
 // remove deletes a leftover. Before it deletes a workspace, it pushes the work there. Meanwhile nothing starts in it.
@@ -203,7 +213,7 @@ func (k *cleaner) remove(ctx context.Context, state *disk.State, config *threads
 	if l.Folder != disk.Work {
 		return state.Remove(l.Entry)
 	}
-	write := k.state.beginWriteOver(l.Agent, l.chain)
+	write := k.state.beginWriteOver(l.Agent, l.chain, l.open)
 	if write == nil {
 		return errInUse
 	}
@@ -212,12 +222,18 @@ func (k *cleaner) remove(ctx context.Context, state *disk.State, config *threads
 	if l.IsDir {
 		saved, err = k.saveWork(ctx, config, l)
 	}
+	if err != nil && l.open {
+		return fmt.Errorf("cannot save the work in %s: %w; it stays, because %s is open", l.path(), err, l.chain)
+	}
 	if err != nil && time.Since(l.since) < config.Factory.Keep {
 		return fmt.Errorf("cannot save the work in %s: %w; it stays until %s", l.path(),
 			err, l.since.Add(config.Factory.Keep).UTC().Format(time.DateOnly))
 	}
 	if err := state.Remove(l.Entry); err != nil {
 		return err
+	}
+	if l.open {
+		saved = strings.TrimSuffix("not used since "+l.since.UTC().Format(time.DateOnly)+"; "+saved, "; ")
 	}
 	if saved != "" {
 		k.log.Info(tag(config, l.Agent, l.chain) + " workspace deleted: " + saved)
@@ -265,54 +281,77 @@ func (st *state) runs(run string) bool {
 	return st.sessions[run] != nil
 }
 
-// overSince reports whether an agent has no more work on a chain, as far as is known, and since when: the chain is
-// closed, or gone from the forge, and no session works on it.
-func (st *state) overSince(agent string, chain forge.Ref) (since time.Time, over bool) {
+// use is what an agent's workspace is good for.
+type use int
+
+const (
+	inUse use = iota // a session works on the chain, or the agent's thread is parked and goes on; also if unknown
+	idle             // the chain is open, and nobody works on it now
+	over             // the chain is closed, or gone from the forge
+)
+
+// lastUse returns what an agent's workspace of a chain is good for, and when it was used last, as far as is known. The
+// time is zero if it is not.
+func (st *state) lastUse(agent string, chain forge.Ref) (since time.Time, of use) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	return st.overSinceLocked(agent, chain)
+	return st.lastUseLocked(agent, chain)
 }
 
-func (st *state) overSinceLocked(agent string, chain forge.Ref) (since time.Time, over bool) {
+func (st *state) lastUseLocked(agent string, chain forge.Ref) (since time.Time, of use) {
 	repo, known := st.facts.Repo(chain.Repo)
 	if !known || repo.AsOf.IsZero() || st.facts.More || st.busy[chain] > 0 {
-		return since, false
+		return since, inUse
 	}
 	for _, x := range st.sessions {
-		if x.Agent == agent && x.Item.Chain == chain {
-			return since, false
+		if x.Item.Chain == chain {
+			return since, inUse
 		}
 	}
-	if is := st.facts.Issue(chain); is != nil {
-		since, over = is.Ended, is.Closed
-	} else if p := st.facts.Pull(chain); p != nil {
-		since, over = p.Ended, p.Closed
-	} else {
-		over = true
-	}
-	for i := range st.facts.Pulls {
-		p := &st.facts.Pulls[i]
-		over = over && (p.Closed || !slices.Contains(p.Closes, chain))
-	}
+	since, closed := st.closedLocked(chain)
 	for i := range st.ledger.Past {
 		p := &st.ledger.Past[i]
 		if p.Agent == agent && forge.Ref(p.Chain) == chain && p.End.After(since) {
 			since = p.End
 		}
 	}
-	return since, over
+	a := st.cfg.Agent(agent)
+	switch {
+	case closed:
+		return since, over
+	case a != nil && st.ledger.Thread(a.Thread).ParkedUntil.After(time.Now()):
+		return since, inUse
+	}
+	return since, idle
+}
+
+// closedLocked reports whether a chain and its pull requests are closed or gone from the forge, and since when.
+func (st *state) closedLocked(chain forge.Ref) (since time.Time, closed bool) {
+	if is := st.facts.Issue(chain); is != nil {
+		since, closed = is.Ended, is.Closed
+	} else if p := st.facts.Pull(chain); p != nil {
+		since, closed = p.Ended, p.Closed
+	} else {
+		closed = true
+	}
+	for i := range st.facts.Pulls {
+		p := &st.facts.Pulls[i]
+		closed = closed && (p.Closed || !slices.Contains(p.Closes, chain))
+	}
+	return since, closed
 }
 
 // beginWriteOver marks a chain on which an agent has no more work as being written to, and holds the agent, until
-// endWriteOver. It returns nil if the agent has more work on the chain, or works elsewhere.
-func (st *state) beginWriteOver(agent string, chain forge.Ref) *itemWrite {
+// endWriteOver; if open, also one that is idle. It returns nil if the agent has work on the chain, or works elsewhere.
+func (st *state) beginWriteOver(agent string, chain forge.Ref, open bool) *itemWrite {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	_, over := st.overSinceLocked(agent, chain)
+	_, of := st.lastUseLocked(agent, chain)
+	free := of == over || of == idle && open
 	for _, x := range st.sessions {
-		over = over && x.Agent != agent // all sessions of an agent share its home
+		free = free && x.Agent != agent // all sessions of an agent share its home
 	}
-	if !over {
+	if !free {
 		return nil
 	}
 	st.saves = agent
@@ -377,7 +416,7 @@ func (c *clearing) lines() (list []string) {
 // deleteOver deletes the saved conversations of chains that are closed, as far as is known.
 func (k *cleaner) deleteOver(config *threads.Config) {
 	k.inference.deleteSaved(config, func(agent string, chain forge.Ref) bool {
-		_, over := k.state.overSince(agent, chain)
-		return over
+		_, of := k.state.lastUse(agent, chain)
+		return of == over
 	})
 }

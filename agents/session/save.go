@@ -64,7 +64,7 @@ func (t *tree) saveForGood(ctx context.Context) (where string, err error) {
 	}
 	t.environ = append(t.environ, "GIT_AUTHOR_DATE="+date, "GIT_COMMITTER_DATE="+date)
 	t.made = t.lastSetup(ctx).Made
-	s, err := t.snapshot(ctx, "its item is closed")
+	s, err := t.snapshot(ctx, "its workspace is deleted")
 	if err != nil {
 		return "", fmt.Errorf("cannot save the workspace's changes: %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -155,4 +156,67 @@ func TestClearsShortDisk(t *testing.T) {
 		l.Stop()
 		w.Check()
 	})
+}
+
+// A workspace of an issue that stays open is deleted once nobody has used it for keep and its work is saved, or while
+// the disk is short, after everything else, once nobody has used it for keep_workspaces. One whose work cannot be saved
+// stays, and so do those of agents that work on the issue or whose thread is parked.
+func TestClearsOpenIssues(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		short bool
+		gone  []int64
+	}{
+		{"enough disk", false, []int64{1}},
+		{"a short disk", true, []int64{5, 1, 2}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := New(t)
+				w.Slow()
+				w.Config.Factory.Keep, w.Config.Factory.KeepWorkspaces, w.Config.Factory.MinFreeDisk = 4*span, span, 8
+				var gone []int64
+				w.Exec.Script = func(job agents.Job, n int) Script {
+					switch {
+					case isSave(job) && job.Number == 4:
+						return Script{Outcome: agents.Outcome{Result: agents.Failed, Reason: "the forge refused the push"}}
+					case isSave(job):
+						gone = append(gone, job.Number)
+						return Script{Outcome: agents.Outcome{Result: agents.Done, Reason: "its work is on wip/x"}}
+					}
+					return w.Work(job, n)
+				}
+				for i, age := range []time.Duration{5 * span, 2 * span, span / 2, 6 * span} {
+					n := w.Forge.Issue(fmt.Sprint("issue ", i))
+					w.Forge.Edit(n, func(is *forge.Issue) { is.Labels = append(is.Labels, forge.LabelBlocked) })
+					w.leave(fmt.Sprintf("work/dev-qwen/johba_harb_%d/", n), age)
+				}
+				w.leave("work/dev-qwen/johba_harb_5/", span/2) // gone from the forge
+				l := w.Start(func(l *Life) {
+					l.SaveWork = saveCommand
+					l.Room = func(string) threads.Room {
+						if disk := int64(4 + len(gone)); tt.short {
+							return threads.Room{Memory: 1 << 40, Disk: disk}
+						}
+						return threads.Room{Memory: 1 << 40, Disk: 1 << 40}
+					}
+				})
+				time.Sleep(5 * time.Minute)
+				if !slices.Equal(gone, tt.gone) {
+					t.Errorf("got the workspaces of %v deleted, want those of %v", gone, tt.gone)
+				}
+				doc := l.Document()
+				const why = "cannot save the work in work/dev-qwen/johba_harb_4: the forge refused the push; it stays, " +
+					"because johba/harb#4 is open"
+				if !slices.Contains(doc.Problems, why) {
+					t.Errorf("got problems %q, want %q", doc.Problems, why)
+				}
+				if log := w.Log.String(); !strings.Contains(log, "#1] workspace deleted: not used since ") ||
+					!strings.Contains(log, "; its work is on wip/x") {
+					t.Errorf("the log does not say when the workspace was used:\n%s", log)
+				}
+				l.Stop()
+			})
+		})
+	}
 }
