@@ -152,3 +152,25 @@ func TestStatusPaused(t *testing.T) {
 		t.Errorf("paused at a first start: got\n%swant disinto resume once", got)
 	}
 }
+
+// In a pipe, the status of a factory with 10,000 issues names a few of each kind and counts the rest.
+func TestStatusOfManyIssues(t *testing.T) {
+	d := &control.Document{}
+	for i := range 10_000 {
+		q := control.QueueDocument{
+			Repo: "o/r", Number: int64(i + 1), Title: strings.Repeat("long title ", 23), Kind: agents.KindIssue,
+			Why: strings.Repeat("a reason in many words ", 10), Code: threads.NoSlot,
+		}
+		switch i % 3 {
+		case 0:
+			q.NeedsPerson = true
+		case 1:
+			q.Code = threads.NotBacklog
+		}
+		d.Queue = append(d.Queue, q)
+	}
+	got := View{}.Status(d)
+	if len(got) >= 50_000 || !strings.Contains(got, "and 3329 more: disinto status --all") {
+		t.Errorf("got %d bytes, want less than 50,000 with the count of what needs a person:\n%s", len(got), got)
+	}
+}
