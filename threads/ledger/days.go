@@ -175,8 +175,8 @@ func (s *State) credited(m Merged) Merged {
 	}
 	var c Credit
 	var opener *Past
-	for i := range slices.Backward(s.Past) {
-		p := &s.Past[i]
+	for i := range s.Past {
+		p := &s.Past[len(s.Past)-1-i]                                         // slices.Backward would copy each
 		if p.Chain.Number != m.Chain.Number || p.Chain.Repo != m.Chain.Repo { // in this order, because most differ
 			continue
 		}
