@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -175,12 +176,20 @@ func TestClearsOpenIssues(t *testing.T) {
 				w := New(t)
 				w.Slow()
 				w.Config.Factory.Keep, w.Config.Factory.KeepWorkspaces, w.Config.Factory.MinFreeDisk = 4*span, span, 8
+				var mu sync.Mutex // guards gone
 				var gone []int64
+				deleted := func() []int64 {
+					mu.Lock()
+					defer mu.Unlock()
+					return slices.Clone(gone)
+				}
 				w.Exec.Script = func(job agents.Job, n int) Script {
 					switch {
 					case isSave(job) && job.Number == 4:
 						return Script{Outcome: agents.Outcome{Result: agents.Failed, Reason: "the forge refused the push"}}
 					case isSave(job):
+						mu.Lock()
+						defer mu.Unlock()
 						gone = append(gone, job.Number)
 						return Script{Outcome: agents.Outcome{Result: agents.Done, Reason: "its work is on wip/x"}}
 					}
@@ -195,15 +204,15 @@ func TestClearsOpenIssues(t *testing.T) {
 				l := w.Start(func(l *Life) {
 					l.SaveWork = saveCommand
 					l.Room = func(string) threads.Room {
-						if disk := int64(4 + len(gone)); tt.short {
+						if disk := int64(4 + len(deleted())); tt.short {
 							return threads.Room{Memory: 1 << 40, Disk: disk}
 						}
 						return threads.Room{Memory: 1 << 40, Disk: 1 << 40}
 					}
 				})
 				time.Sleep(5 * time.Minute)
-				if !slices.Equal(gone, tt.gone) {
-					t.Errorf("got the workspaces of %v deleted, want those of %v", gone, tt.gone)
+				if got := deleted(); !slices.Equal(got, tt.gone) {
+					t.Errorf("got the workspaces of %v deleted, want those of %v", got, tt.gone)
 				}
 				doc := l.Document()
 				const why = "cannot save the work in work/dev-qwen/johba_harb_4: the forge refused the push; it stays, " +
