@@ -34,6 +34,7 @@ func (r *run) runPrompt(ctx context.Context, prompt string) (*report, error) {
 		r.state.Session, r.state.Totals = "", agents.Usage{}
 		said, out = r.runCLI(ctx, r.newCall(ctx), prompt)
 	}
+	r.task = prompt
 	if said.What == overflown {
 		r.state.Session, r.conversation = "", "" // the next attempt would overflow at once
 	}

@@ -114,6 +114,7 @@ type run struct {
 	expected     *cacheExpectation // nil if no cache can hold this session's beginning, or its use is known
 	resumed      *agents.Resumption
 	heard        bool   // the model answered in this session
+	task         string // the prompt with which a conversation that was lost begins again; empty for none
 	conversation string // the CLI's id of this session's conversation; empty before the first
 	answered     bool   // the last session asked people, and this one continues it
 	reply        string // the prompt that continues the conversation, which contains the rest

@@ -98,8 +98,17 @@ func (r *run) runCLI(ctx context.Context, c *call, prompt string) (*report, agen
 	if err := r.endSetup(ctx); err != nil {
 		return &report{}, agents.Outcome{Result: agents.Failed, Reason: err.Error()}
 	}
+	if !c.Resume {
+		r.task = prompt
+	}
 	for {
 		said, out := r.runOnce(ctx, c, prompt)
+		if said.What == forgotten && c.Resume && r.task != "" && ctx.Err() == nil {
+			r.logf("%s has lost its conversation; a new one begins with the whole task", r.CLI)
+			c = r.newCall(ctx)
+			c.Session, c.Resume = newID(), false
+			said, out = r.runOnce(ctx, c, joined(r.task, prompt))
+		}
 		if out.Result != agents.Done || ctx.Err() != nil || !r.waits(r.conversation) {
 			return said, out
 		}

@@ -98,6 +98,28 @@ words "All "; words done.`)
 	b.noSecrets()
 }
 
+// gemini loses conversations: what was to go on in one begins another.
+func TestAgentACPForgets(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.acp(`
+if grep -q "use tabs" "$HOME/prompt"; then
+	echo more > more.txt; git add more.txt; git commit -qm "Add more"; words Tabs.; return
+fi
+` + strings.ReplaceAll(writeOrder, stubDone, "\n") + tellLine(t, "use tabs") + `
+words Done.; sed -i 's/"result":null/"error":{"code":-32603,"message":"No previous sessions found"}/' "$0"`)
+	out := b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8, "", inboxVar(t))
+	if got := strings.Join(b.subjects(12), ", "); out.Heard != 1 || got != "Add more, Add the order" {
+		t.Errorf("heard %d, got the commits %q", out.Heard, got)
+	}
+	if p := b.prompt("dev-qwen"); !strings.Contains(p, "Mind: a name may contain spaces.") {
+		t.Errorf("the new conversation does not have the task: %s", p)
+	}
+	if log := b.log.String(); !strings.Contains(log, "my-acp has lost its conversation; a new one begins") {
+		t.Errorf("got the log\n%s", log)
+	}
+}
+
 func TestAgentACPOutcomes(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
