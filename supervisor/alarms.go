@@ -34,7 +34,8 @@ func (s *Supervisor) ownAlarms(now time.Time) (list []control.AlarmDocument) {
 	}
 	if s.state.rejected() {
 		add(threads.TokenRejected, control.OwnToken, "the forge rejects the supervisor's own token, and nothing starts: "+
-			"make a new one, replace [forge] token or its variable, and restart disinto")
+			"put a new one into factory.toml or secrets.env, which are read at once; after a change of a variable of the "+
+			"environment restart disinto")
 	}
 	if repo := s.scanner.hints.stale(now); repo != "" {
 		add(control.HookSecret, "[forge] webhook_secret", "web hooks of "+repo+" are not signed with [forge] "+

@@ -52,7 +52,7 @@ func (rn *sessionRunner) job(x *session) (agents.Job, error) {
 	if rn.traceParent != nil {
 		env.TraceParent = rn.traceParent(x.Item.Chain, x.RunID)
 	}
-	j.Env, j.Secrets = env.Apart(agents.Environ(rn.environ, env))
+	j.Env, j.Secrets = env.Apart(agents.Environ(x.config.Environ(rn.environ), env))
 	if password := proxyPassword(x.config, x.RunID); password != "" && j.Sandbox.Egress != nil {
 		j.Secrets = append(j.Secrets, agents.ProxyPassword+"="+password)
 	}

@@ -15,6 +15,9 @@ func (s *Supervisor) Reload(cfg *threads.Config, client Forge) {
 		if s.forge.set(client) {
 			s.sessions.accounts.forget()
 			s.scanner.scans.restart()
+			for _, c := range s.state.chores {
+				c.retryAt = time.Time{} // it may have been refused for the old token
+			}
 		}
 	})
 	s.planner.startLoops()

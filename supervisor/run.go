@@ -152,6 +152,9 @@ func (s *Supervisor) restore(origin string) error {
 	lost := s.receipting.openReceipts(past, origin, now, s.sessions.outlives)
 	unread := s.lostOf(past, gone, fresh && corrupt == 0)
 	s.logNotices(s.state.replay(past, now, s.sessions.outlives, lost)...)
+	if s.Upgrades+s.Crashes == 0 { // a person started it, perhaps with another key in the environment
+		s.state.tryAgain(now)
+	}
 	if corrupt > 0 {
 		words := "corrupt"
 		if j.Newer() != "" {

@@ -30,7 +30,7 @@ func ServiceJob(cfg *threads.Config, x *threads.Service, c ServiceCommand) agent
 		StopSignal: x.StopSignal,
 	}
 	j.Dir = cmp.Or(x.Cwd, j.Home)
-	j.Env = agents.ServiceEnviron(c.Environ, &j, cfg.Secrets, x.Env)
+	j.Env = agents.ServiceEnviron(cfg.Environ(c.Environ), &j, cfg.Secrets, x.Env)
 	return j
 }
 

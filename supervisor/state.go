@@ -129,25 +129,6 @@ func (st *state) setConfigError(err error) {
 	st.cfgErr = err
 }
 
-// reload puts a configuration in force and calls change under the same lock, so that no decision sees only one of the
-// two. It ends the holds that last until a reload, those without an answer, and the rests of what fails: a person may
-// have mended the cause.
-func (st *state) reload(cfg *threads.Config, change func()) {
-	st.lockToChange()
-	defer st.mu.Unlock()
-	change()
-	st.cfg, st.cfgErr = cfg, nil
-	st.generation++
-	for _, a := range st.ledger.Agents {
-		if a.HeldUntil.IsZero() || a.HeldAs == threads.NoAnswer {
-			a.Hold(time.Time{}, "")
-		}
-	}
-	for _, s := range st.ledger.Failing {
-		s.Until = time.Time{}
-	}
-}
-
 // close stops or resumes all starts.
 func (st *state) close(closed bool) {
 	st.mu.Lock()

@@ -33,6 +33,9 @@ type Config struct {
 	// Secrets are the variables that the file names as $NAME, with their values. They serve to keep these values away
 	// from programs and out of logs, never to print them.
 	Secrets []agents.SecretVar
+	// Newer are variables of the supervisor's environment for which the secrets file has another value. Programs get that
+	// one, because a file can be changed while the supervisor runs. Sorted by name.
+	Newer   []agents.Var
 	Removed []RemovedKey // sorted by line
 }
 
@@ -385,6 +388,15 @@ func (c *Config) OnlyUser(user string) bool {
 	return user != "" && user != c.Factory.User && n == 1
 }
 
+// Environ returns the supervisor's environment, base, as sessions and services get it: with what is newer.
+func (c *Config) Environ(base []string) []string {
+	more := make([]string, len(c.Newer))
+	for i, v := range c.Newer {
+		more[i] = v.Name + "=" + v.Value.Reveal()
+	}
+	return agents.Setenv(base, more)
+}
+
 // Hidden returns the values that no log, outcome, answer or post may show: the secrets of the configuration, and the
 // credentials in the supervisor's environment, of which sessions get the keys of models.
 func (c *Config) Hidden(environ []string) []string {
@@ -392,7 +404,7 @@ func (c *Config) Hidden(environ []string) []string {
 	for i := range c.Agents {
 		list = append(list, c.Agents[i].Token.Reveal())
 	}
-	for _, v := range slices.Concat(c.Secrets, agents.Credentials(environ)) {
+	for _, v := range slices.Concat(c.Secrets, agents.Credentials(environ), agents.Credentials(c.Environ(environ))) {
 		list = append(list, v.Value.Reveal())
 	}
 	return list

@@ -21,6 +21,7 @@ import (
 func readConfig(path string, lookupEnv func(string) (string, bool)) (config *threads.Config, text string, err error) {
 	secretsPath := secretsFile(path, lookupEnv)
 	secrets, secretsErr := readSecrets(secretsPath)
+	newer := newerVars(secrets, lookupEnv)
 	lookupEnv = withSecrets(secrets, lookupEnv)
 	written, err := configText(path, lookupEnv)
 	if err != nil {
@@ -28,6 +29,7 @@ func readConfig(path string, lookupEnv func(string) (string, bool)) (config *thr
 	}
 	config, err = file.Decode(path, written, lookupEnv)
 	if config != nil {
+		config.Newer = newer
 		secretsErr = cmp.Or(secretsErr, checkOwner(secretsPath, config))
 	}
 	if err = errors.Join(secretsErr, err); err == nil {

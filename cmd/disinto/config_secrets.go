@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"strconv"
 	"syscall"
 
+	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/hire"
 	"codeberg.org/johba/disinto/agents/plainfile"
 	"codeberg.org/johba/disinto/threads"
@@ -91,7 +93,7 @@ func accounts(c *threads.Config) []string {
 }
 
 // withSecrets returns a lookup that searches the secrets file before the environment, because the file may be newer.
-// Agents' programs get only the environment.
+// Agents' programs get only what the environment has, too: see newerVars.
 func withSecrets(secrets string, lookupEnv func(string) (string, bool)) func(string) (string, bool) {
 	values := hire.Secrets(secrets)
 	return func(name string) (string, bool) {
@@ -100,4 +102,16 @@ func withSecrets(secrets string, lookupEnv func(string) (string, bool)) func(str
 		}
 		return lookupEnv(name)
 	}
+}
+
+// newerVars returns the variables of the environment for which the secrets file has another value, sorted by name. So a
+// key that sessions inherit can be changed without a restart, and the file gives them no variable that they lacked.
+func newerVars(secrets string, lookupEnv func(string) (string, bool)) (list []agents.Var) {
+	values := hire.Secrets(secrets)
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if old, there := lookupEnv(name); there && values[name] != "" && values[name] != old {
+			list = append(list, agents.Var{Name: name, Value: agents.Secret(values[name])})
+		}
+	}
+	return list
 }

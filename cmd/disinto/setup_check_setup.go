@@ -83,7 +83,7 @@ func (k *checker) setupJob(repo, dir string, a *agents.Agent, r *agents.Role) ag
 		Home: env.Home, Tmp: env.Tmp, User: user, Root: r.Root, Limits: a.Limits, Sandbox: r.Sandbox, LogPath: at("log"),
 		ResultPath: env.ResultPath, Timeout: limit, Stall: limit, Grace: time.Second,
 	}
-	job.Env, job.Secrets = env.Apart(agents.Environ(k.c.environ, env))
+	job.Env, job.Secrets = env.Apart(agents.Environ(k.config.Environ(k.c.environ), env))
 	if job.Sandbox.On() {
 		job.Sandbox.Hide = append(slices.Clone(job.Sandbox.Hide), k.place.stateDir(k.c))
 		job.Sandbox.Open(k.config.Forge.URL)

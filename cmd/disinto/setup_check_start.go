@@ -103,7 +103,7 @@ func (k *checker) start(
 		Home: env.Home, Tmp: env.Tmp, User: user, Root: r.Root, Sandbox: r.Sandbox, LogPath: filepath.Join(dir, "log"),
 		Timeout: versionTime, Stall: versionTime, Grace: time.Second,
 	}
-	job.Env, job.Secrets = env.Apart(agents.Environ(k.c.environ, env))
+	job.Env, job.Secrets = env.Apart(agents.Environ(k.config.Environ(k.c.environ), env))
 	if state := k.place.stateDir(k.c); job.Sandbox.On() {
 		job.Sandbox.Hide = append(slices.Clone(job.Sandbox.Hide), state)
 	}

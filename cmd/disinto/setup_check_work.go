@@ -78,7 +78,7 @@ func (k *checker) credentials(ctx context.Context) {
 			if r == nil || r.CLI == "" || t == nil || !t.Backend.Paid() {
 				continue
 			}
-			environ := agents.Environ(k.c.environ, &agents.Env{
+			environ := agents.Environ(k.config.Environ(k.c.environ), &agents.Env{
 				Agent: *a, Role: *r, Thread: t.Name, Backend: t.Backend, BaseURL: t.BaseURL, EnvAllow: t.EnvAllow,
 				EnvDeny: t.EnvDeny, Vars: t.Vars, Home: filepath.Join(state, "home", a.Name), Secrets: k.config.Secrets,
 			})

@@ -118,3 +118,29 @@ func TestRemovedAgentDrains(t *testing.T) {
 		w.Check()
 	})
 }
+
+// A start by a person, perhaps with another key in its environment, tries at once an agent whose model did not answer.
+// A start after a crash does not: the key is the same.
+func TestStartAfterAnotherKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Forge.Issue("one")
+		w.Exec.Script = func(agents.Job, int) Script {
+			return Script{Takes: time.Second, Outcome: agents.Outcome{Result: agents.Unanswered, Reason: "invalid key"}}
+		}
+		l := w.Start()
+		time.Sleep(3 * time.Hour) // the holds are an hour long
+		for _, crashes := range []int{1, 0} {
+			before := len(w.Exec.Runs())
+			l.Kill()
+			l.Bury()
+			l = w.Start(func(l *Life) { l.Crashes = crashes })
+			time.Sleep(5 * time.Second)
+			if ran := len(w.Exec.Runs()) > before; ran != (crashes == 0) {
+				t.Errorf("a start after %d crashes: sessions start: %v\n%s", crashes, ran, w.Log.String())
+			}
+		}
+		l.Kill()
+		l.Bury()
+	})
+}
