@@ -281,6 +281,13 @@ func (r *room) press(tab context.Context, button string) {
 	r.until(tab, fmt.Sprintf(`(b => b ? (b.click(), true) : false)(document.querySelector(%q))`, button))
 }
 
+// click clicks what a person can see and use.
+func (r *room) click(tab context.Context, selector string) {
+	r.Helper()
+	r.until(tab, fmt.Sprintf(`(b => b && b.checkVisibility() && !b.disabled ? (b.click(), true) : false)(
+		document.querySelector(%q))`, selector))
+}
+
 // cancel cancels an issue with the button in the menu.
 func (r *room) cancel(tab context.Context) {
 	r.do(tab, chromedp.Navigate(r.base+r.file("To be cancelled", "Add `never.md`.")),

@@ -62,10 +62,10 @@ func (f *factory) Get(_ context.Context, path string, answer any) error {
 		if f.talks {
 			known.(*control.ItemDocument).Running = []control.SessionDocument{{
 				RunID: "r", Agent: "dev-sonnet", Thread: "anthropic", Repo: "ada/teashop", Number: 398, Kind: agents.KindRework,
-				StartedAt: time.Now().Add(-12 * time.Minute), UsualSeconds: 1080, LastLine: "go test ./...",
+				StartedAt: begun.Add(-12 * time.Minute), UsualSeconds: 1080, LastLine: "go test ./...",
 				Told: []agents.Message{
-					{At: time.Now().Add(-10 * time.Minute), By: "ada", Text: "Use tabs.", Heard: time.Now().Add(-9 * time.Minute)},
-					{At: time.Now().Add(-time.Minute), By: "bob", Text: long},
+					{At: begun.Add(-10 * time.Minute), By: "ada", Text: "Use tabs.", Heard: begun.Add(-9 * time.Minute)},
+					{At: begun.Add(-time.Minute), By: "bob", Text: long},
 				},
 			}}
 		}
@@ -123,6 +123,9 @@ func (f *factory) commands() string {
 	defer f.mu.Unlock()
 	return strings.Join(f.posted, "; ")
 }
+
+// begun is the time of a fixed history: a page of it changes only when a test changes something.
+var begun = time.Now()
 
 const long = "Let a customer change the delivery address until the parcel is packed, including when the order was " +
 	"split into two parcels, and the Rechtsschutzversicherungsgesellschaften have agreed"
@@ -240,7 +243,7 @@ func roster(d *control.Document, ago func(int) time.Time) (list []control.AgentD
 
 func past() (list []ledger.Past) {
 	for i := range 60 {
-		at := time.Now().Add(-time.Duration(60-i) * 11 * time.Hour)
+		at := begun.Add(-time.Duration(60-i) * 11 * time.Hour)
 		agent := []string{"dev-sonnet", "dev-opus", "review-codex"}[i%3]
 		ref := ledger.Ref{Repo: "ada/teashop", Number: int64(300 + i)}
 		list = append(list, ledger.Past{
@@ -267,7 +270,7 @@ func documents(list []ledger.Past) (docs []control.PastDocument) {
 }
 
 func life() *control.ItemDocument {
-	at := time.Now().Add(-time.Hour)
+	at := begun.Add(-time.Hour)
 	return &control.ItemDocument{
 		Repo: "ada/teashop", Number: 398, Kind: "issue", Title: "Stop double charges when the payment page is reloaded",
 		Author: "ada", Labels: []string{"backlog", "skill/ts"}, State: control.StateOpen, FiledAt: at.Add(-48 * time.Hour),
@@ -455,7 +458,7 @@ func TestButtons(t *testing.T) {
 			if press.open != "" {
 				ask[bool](s.room, tab, menu(press.open)+", true")
 			}
-			s.do(tab, chromedp.Click(press.button))
+			s.click(tab, press.button)
 			s.until(tab, `document.querySelector("#said").textContent !== "" && document.readyState === "complete"`)
 			if got := s.factory.commands(); got != press.want {
 				t.Errorf("%s at %d pixels: got %s, want %s", press.button, width, got, press.want)
@@ -522,7 +525,7 @@ func TestDisconnected(t *testing.T) {
 		}
 	}
 	s.factory.set(func(f *factory) { f.deaf, f.state.Today.Merged = false, 77 })
-	s.do(tab, chromedp.Click("#stale button"))
+	s.click(tab, "#stale button")
 	s.until(tab, `document.querySelector("#stale").hidden && document.querySelector("#totals").textContent.includes("77")`)
 	if !ask[bool](s.room, tab, buttons+`.every(b => !b.disabled)`) {
 		t.Error("a command is off although the page is connected again")
