@@ -199,6 +199,7 @@ function phase(log, name) {
   summary.textContent = name;
   pre.className = "log";
   pre.tabIndex = 0;
+  pre.setAttribute("role", "group"); // without a role, a label is not allowed
   pre.setAttribute("aria-label", name);
   part.append(summary, pre);
   log.append(part);
