@@ -8,7 +8,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -17,27 +19,42 @@ import (
 
 // Lock makes this process the only supervisor of a state directory until the file is closed. The kernel drops the
 // lock when the last process that has the file ends, however it ends, so no stale lock can remain. pid is the process
-// to name to people.
+// to name to people. Lock waits a few seconds for a supervisor whose init was killed: it holds the lock until the kernel
+// has killed it as well.
 func Lock(dir string, pid int) (*os.File, error) {
 	path := filepath.Join(dir, "lock")
 	f, err := plainfile.Open(path, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, fmt.Errorf("cannot lock the state directory: %w", err)
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		holder, _ := io.ReadAll(io.LimitReader(f, longestID))
+	text, _ := io.ReadAll(io.LimitReader(f, longestID))
+	holder := strings.TrimSpace(string(text))
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	for end := time.Now().Add(dyingFor); errors.Is(err, unix.EWOULDBLOCK) && isGone(holder) && time.Now().Before(end); {
+		time.Sleep(20 * time.Millisecond)
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	}
+	if err != nil {
 		f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, fmt.Errorf("cannot start: pid %s already works on %s: end it, or use --state",
-				strings.TrimSpace(string(holder)), dir)
+			return nil, fmt.Errorf("cannot start: pid %s already works on %s: end it, or use --state", holder, dir)
 		}
 		return nil, fmt.Errorf("cannot lock %s: %w", path, err)
 	}
 	// The number is only for the message above. Failing to write it is not a reason not to start.
 	if f.Truncate(0) == nil {
-		_, _ = fmt.Fprintln(f, pid)
+		_, _ = f.WriteAt([]byte(strconv.Itoa(pid)+"\n"), 0)
 	}
 	return f, nil
+}
+
+// dyingFor is how long Lock waits for a supervisor to end whose init is gone.
+const dyingFor = 5 * time.Second
+
+// isGone reports whether no process has the number of a lock's holder.
+func isGone(holder string) bool {
+	pid, err := strconv.Atoi(holder)
+	return err == nil && pid > 0 && errors.Is(unix.Kill(pid, 0), unix.ESRCH)
 }
 
 // Relock keeps a lock that an earlier image of this process took: it belongs to the open file, not to the program.

@@ -6,16 +6,17 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestLock(t *testing.T) {
 	dir := t.TempDir()
-	held, err := Lock(dir, 7)
+	held, err := Lock(dir, os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = Lock(dir, 7)
-	want := fmt.Sprintf("cannot start: pid 7 already works on %s: end it, or use --state", dir)
+	want := fmt.Sprintf("cannot start: pid %d already works on %s: end it, or use --state", os.Getpid(), dir)
 	if err == nil || err.Error() != want {
 		t.Errorf("a second supervisor got %v\nwant %s", err, want)
 	}
@@ -25,6 +26,27 @@ func TestLock(t *testing.T) {
 		t.Fatalf("after the first one ended: %v", err)
 	}
 	again.Close()
+}
+
+// After a kill of the init, the supervisor below it holds the lock for a moment longer.
+func TestLockOfTheDying(t *testing.T) {
+	dir := t.TempDir()
+	held, err := Lock(dir, 1<<30) // no process has this number
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		time.Sleep(100 * time.Millisecond)
+		held.Close()
+	}()
+	next, err := Lock(dir, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next.Close()
+	if text, err := os.ReadFile(filepath.Join(dir, "lock")); string(text) != "7\n" {
+		t.Errorf("got lock file %q, %v, want the new holder's number", text, err)
+	}
 }
 
 func TestInstance(t *testing.T) {
