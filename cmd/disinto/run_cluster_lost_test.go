@@ -197,7 +197,9 @@ func (g *gateway) hurry(lostAfter time.Duration) {
 	g.to = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPut && r.URL.Path == "/v1/jobs" {
 			var body map[string]any
-			_ = json.NewDecoder(r.Body).Decode(&body)
+			if json.NewDecoder(r.Body).Decode(&body) != nil { // the client has gone
+				return
+			}
 			group := body["Job"].(map[string]any)["TaskGroups"].([]any)[0].(map[string]any)
 			group["Disconnect"].(map[string]any)["LostAfter"] = lostAfter
 			text, _ := json.Marshal(body)

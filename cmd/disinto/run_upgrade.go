@@ -23,10 +23,10 @@ func upgradeCommand(c *cli) *cobra.Command {
 		Use: "upgrade", Args: cobra.NoArgs,
 		Short: "replace the running program in place, without ending sessions",
 		Long: `
-The process of disinto run executes the new program. It keeps its PID, its
-children, its lock, its sockets and all sessions. Without --binary it executes
-its own file again: replace that file with install or mv, because cp cannot
-overwrite a running program. USR2 does the same.
+The supervisor ends, and its init starts the new program as the next one, which
+takes over the sessions, the services and the listeners. Without --binary that
+is the file from which run was started: replace it with install or mv, because
+cp cannot overwrite a running program. USR2 does the same.
 
 The supervisor first tests the new program in a child process. If the new
 program does not start, or does not understand the state or factory.toml, the
@@ -38,7 +38,7 @@ release hangs.`,
 	}
 	flags := cmd.Flags()
 	var p location
-	binary := flags.String("binary", "", "execute this `FILE`")
+	binary := flags.String("binary", "", "start this `FILE`")
 	p.flags(flags)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return upgrade(cmd.Context(), c, &p, *binary) }
 	return cmd

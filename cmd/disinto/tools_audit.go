@@ -32,8 +32,8 @@ func auditVerifyCommand(c *cli) *cobra.Command {
 		Short: "verify that no session's receipt was changed or removed",
 		Long: `
 Each session leaves a receipt in the state directory, with the hash of the
-previous one; the journal has the hash of the newest. The command reads both, so
-it needs an account that may read them, but no supervisor. It names the first
+previous one; the journal has the hash of each. The command reads both, so it
+needs an account that may read them, but no supervisor. It names the first
 file that does not match, and exits 1. With --forge it then compares the hashes
 in the supervisor's comments on pull requests, with the address and token of
 [forge], and names each that is missing or different.`,

@@ -260,6 +260,8 @@ func (v View) waiting(p *page, d *control.Document) {
 	var idle []string
 	for _, a := range d.Agents {
 		switch {
+		case a.State == control.AgentWorking && a.Paused && !d.Paused:
+			rows = append(rows, labelled("paused", a.Name+" after its session: disinto resume "+a.Name, held))
 		case a.State == control.AgentIdle:
 			idle = append(idle, strings.TrimSpace(a.Name+" "+v.ago(a.IdleSince)))
 		case a.State == control.AgentHeld && a.NeedsPerson: // shown under NEEDS YOU

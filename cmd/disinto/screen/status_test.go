@@ -153,6 +153,18 @@ func TestStatusPaused(t *testing.T) {
 	}
 }
 
+// An agent that works and is paused starts nothing after its session, and the status says what ends that.
+func TestStatusPausedAtWork(t *testing.T) {
+	d := control.Document{Agents: []control.AgentDocument{{Name: "dev-qwen", State: control.AgentWorking, Paused: true}}}
+	if got, want := (View{}).Status(&d), "dev-qwen after its session: disinto resume dev-qwen"; !strings.Contains(got, want) {
+		t.Errorf("got\n%swant %q in it", got, want)
+	}
+	d.Agents[0].Paused = false
+	if got := (View{}).Status(&d); strings.Contains(got, "resume") {
+		t.Errorf("an agent that is not paused: got\n%s", got)
+	}
+}
+
 // In a pipe, the status of a factory with 10,000 issues names a few of each kind and counts the rest.
 func TestStatusOfManyIssues(t *testing.T) {
 	d := &control.Document{}
