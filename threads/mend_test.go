@@ -15,8 +15,11 @@ func TestRemedyFitsReason(t *testing.T) {
 		"`disinto resume llama`":                                          {Code: Paused, Thread: "llama"},
 		"`disinto retry johba/harb#1` takes it up again":                  {Code: SkipLabel, Note: forge.LabelCancelled},
 		"settle what its comments ask; then `disinto retry johba/harb#1`": {Code: SkipLabel, Note: forge.LabelBlocked},
-		"remove the label staged":                                         {Code: SkipLabel, Note: forge.LabelStaged},
-		"`disinto retry johba/harb#1` tries now":                          {Code: CoolDown, Count: 1},
+		"remove the dependency, or `disinto retry o/r#6`; then remove `needs-human`": {
+			Code: SkipLabel, Note: forge.LabelNeedsHuman, Refs: []forge.Ref{{Repo: "o/r", Number: 6}},
+		},
+		"remove the label staged":                {Code: SkipLabel, Note: forge.LabelStaged},
+		"`disinto retry johba/harb#1` tries now": {Code: CoolDown, Count: 1},
 	} {
 		if got := r.MendFor("johba/harb#1"); got != want {
 			t.Errorf("%s %s: got %q, want %q", r.Code, r.Note, got, want)

@@ -17,7 +17,7 @@ type Reason struct {
 	Agent  string
 	Thread string
 	Repo   string
-	Refs   []forge.Ref
+	Refs   []forge.Ref // of SkipLabel: its cancelled blockers
 	Count  int
 	Limit  int
 	Until  time.Time // of NotRead: when it was read last
@@ -48,6 +48,9 @@ func (r Reason) Mend() string {
 	case SkipLabel:
 		switch r.Note {
 		case forge.LabelBlocked, forge.LabelNeedsHuman:
+			if len(r.Refs) > 0 { // a retry alone would be in vain
+				return docs[BlockerCancelled].Mend
+			}
 			return "settle what its comments ask; then `disinto retry REF`"
 		case forge.LabelCancelled:
 			return "`disinto retry REF` takes it up again"

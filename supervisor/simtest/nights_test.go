@@ -311,6 +311,7 @@ func TestNightOfAnIdleAgentsToken(t *testing.T) {
 		}
 		w.Forge.setToken("token-of-"+name, name)
 		w.Until(10*time.Minute, "it is well again", func() bool { return !held() })
+		time.Sleep(time.Minute) // the next status is logged
 		if n := strings.Count(w.Log.String(), name+" can start again"); n != 1 {
 			t.Errorf("the log says %d times that it is over, want once:\n%s", n, w.Log.String())
 		}
