@@ -278,6 +278,9 @@ func (v *view) indexDropped() {
 
 // cancelledBlockers returns the cancelled blockers of an issue.
 func (v *view) cancelledBlockers(is *forge.Issue) []forge.Ref {
+	if is == nil { // a pull request
+		return nil
+	}
 	var refs []forge.Ref
 	for _, b := range is.Blockers {
 		if v.cancelled(b) {

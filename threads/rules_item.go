@@ -201,11 +201,7 @@ func skipLabel(v *view, w *work) *Reason {
 	case label == forge.LabelConvoy && w.issue != nil:
 		return tracking(w.issue)
 	default:
-		r := &Reason{Code: SkipLabel, Note: label, Why: v.labelledFor(w, label)}
-		if w.issue != nil {
-			r.Refs = v.cancelledBlockers(w.issue)
-		}
-		return r
+		return &Reason{Code: SkipLabel, Note: label, Why: v.labelledFor(w, label), Refs: v.cancelledBlockers(w.issue)}
 	}
 }
 

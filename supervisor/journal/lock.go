@@ -19,8 +19,8 @@ import (
 
 // Lock makes this process the only supervisor of a state directory until the file is closed. The kernel drops the
 // lock when the last process that has the file ends, however it ends, so no stale lock can remain. pid is the process
-// to name to people. Lock waits a few seconds for a supervisor whose init was killed: it holds the lock until the kernel
-// has killed it as well.
+// to name to people. Lock waits a few seconds for a supervisor whose init was killed, which holds the lock until the
+// kernel has killed it as well.
 func Lock(dir string, pid int) (*os.File, error) {
 	path := filepath.Join(dir, "lock")
 	f, err := plainfile.Open(path, os.O_RDWR|os.O_CREATE)

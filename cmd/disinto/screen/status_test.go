@@ -156,7 +156,8 @@ func TestStatusPaused(t *testing.T) {
 // An agent that works and is paused starts nothing after its session, and the status says what ends that.
 func TestStatusPausedAtWork(t *testing.T) {
 	d := control.Document{Agents: []control.AgentDocument{{Name: "dev-qwen", State: control.AgentWorking, Paused: true}}}
-	if got, want := (View{}).Status(&d), "dev-qwen after its session: disinto resume dev-qwen"; !strings.Contains(got, want) {
+	want := "dev-qwen after its session: disinto resume dev-qwen"
+	if got := (View{}).Status(&d); !strings.Contains(got, want) {
 		t.Errorf("got\n%swant %q in it", got, want)
 	}
 	d.Agents[0].Paused = false
