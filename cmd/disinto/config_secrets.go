@@ -20,8 +20,9 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// placeholder stands for a variable that a command does not know. It is as long as listen_token has to be.
-const placeholder = "pretended-secret"
+// placeholder stands for a variable that a command does not know. It is as long as listen_token has to be, and a url as
+// [notify] wants one: hire-an-agent failed where only secrets.env had that url.
+const placeholder = "generic+https://pretended-secret.invalid/"
 
 // secretsFile returns the path of the secrets file, which hire-an-agent writes and run and check read. By default it is
 // beside factory.toml, so that both are mounted and backed up together.

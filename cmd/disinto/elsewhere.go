@@ -36,7 +36,7 @@ var (
 )
 
 // placeholder is config_secrets.go's, for `simulate`.
-const placeholder = "pretended-secret"
+const placeholder = "generic+https://pretended-secret.invalid/"
 
 // onLinux returns a constructor of a command that only fails with a message that it needs Linux.
 func onLinux(name, short string) func(*cli) *cobra.Command {

@@ -386,6 +386,8 @@ agents = ["dev-a"]
 env = { ANTHROPIC_API_KEY = "$D" }
 [roles.dev]
 cli = "claude"
+[notify]
+urls = ["$E"]
 `)
 	c := &cli{}
 	if _, _, err := readConfig(path, c.lookupOrPlaceholder); err != nil {
