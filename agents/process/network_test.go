@@ -141,7 +141,8 @@ func TestOwnNetworkDatabase(t *testing.T) {
 func TestOwnNetworkLeftover(t *testing.T) {
 	needNetwork(t)
 	word := token()
-	job := sandboxed(t, fmt.Sprintf(`(setsid env -i sh -c 'trap "" TERM HUP; while :; do sleep 0.1; done' %s &); exit 5`, word))
+	stubborn := `(setsid env -i sh -c 'trap "" TERM HUP; while :; do sleep 0.1; done' %s &); exit 5`
+	job := sandboxed(t, fmt.Sprintf(stubborn, word))
 	job.Sandbox.OwnNetwork, job.Sandbox.Egress = true, []string{}
 	if o := runJob(t, job); o.ExitCode != 5 || !strings.Contains(o.Tail, "it has a network of its own") {
 		t.Errorf("outcome %+v", o)
@@ -208,7 +209,8 @@ func TestOwnNetworkOutlives(t *testing.T) {
 
 // The password of a session's proxy is the one of its environment, and its output is shown without it.
 func TestProxyPassword(t *testing.T) {
-	job := sandboxed(t, `echo "$HTTPS_PROXY"; [ "${HTTPS_PROXY#http://session:$DISINTO_PROXY_PASSWORD@}" != "$HTTPS_PROXY" ]`)
+	job := sandboxed(t, `echo "$HTTPS_PROXY"
+		[ "${HTTPS_PROXY#http://session:$DISINTO_PROXY_PASSWORD@}" != "$HTTPS_PROXY" ]`)
 	job.Sandbox.Egress, job.Secrets = []string{}, []string{agents.ProxyPassword + "=0123456789abcdef"}
 	if o := runJob(t, job); o.Result != agents.Done || !strings.Contains(o.Tail, "http://session:[secret]@127.0.0.1:") {
 		t.Errorf("outcome %+v", o)

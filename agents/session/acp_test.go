@@ -177,7 +177,8 @@ func TestACPAsks(t *testing.T) {
 		`{"id":3,"method":"fs/read_text_file","params":{"path":"/etc/passwd"}}`,
 		`{"id":"p","method":"session/request_permission","params":{"options":[{"optionId":"no","kind":"reject_once"},`+
 			`{"optionId":"ever","kind":"allow_always"},{"optionId":"first","kind":"allow_once"},`+
-			`{"optionId":"second","kind":"allow_once"}],"toolCall":{"toolCallId":"c","kind":"execute","rawInput":{"command":"make"}}}}`,
+			`{"optionId":"second","kind":"allow_once"}],`+
+			`"toolCall":{"toolCallId":"c","kind":"execute","rawInput":{"command":"make"}}}}`,
 		`{"id":4,"method":"session/request_permission","params":{"options":[{"optionId":"no","kind":"reject_once"}]}}`,
 		`{"id":5,"method":"session/request_permission","params":{"options":[{"optionId":"ever","kind":"allow_always"}]}}`,
 		`{"id":"`+strings.Repeat("x", acpIDMost)+`","method":"x"}`, `{"method":"unheard/of"}`, "no JSON", acpEnd)

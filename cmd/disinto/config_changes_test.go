@@ -27,8 +27,10 @@ urls = ["ntfy://:tk@host/topic"]
 [roles.dev]
 command = ["x", "--key", "a-literal-key"]
 `
-	after := strings.NewReplacer("literal-old", "literal-new", `"$OLD"`, `"$NEW"`, "max_concurrent = 1", "max_concurrent = 2",
-		`"short"`, `"other"`, "= 5", "= 6", `["dev-a"]`, `["dev-a", "dev-b"]`, ":tk@", ":tk2@", "a-literal-key", "a-literal-lock",
+	after := strings.NewReplacer("literal-old", "literal-new", `"$OLD"`, `"$NEW"`,
+		"max_concurrent = 1", "max_concurrent = 2",
+		`"short"`, `"other"`, "= 5", "= 6", `["dev-a"]`, `["dev-a", "dev-b"]`, ":tk@", ":tk2@",
+		"a-literal-key", "a-literal-lock",
 		`webhook_secret = "$HOOK"`, "").Replace(before) + "timeout = \"1h\"\n"
 	got := changesOf(bothTexts(before, "OLD=one\nSAME=s\nHOOK=three\n"), bothTexts(after, "OLD=two\nSAME=s\nNEW=four\n"),
 		[]string{"a-literal-key", "a-literal-lock"})

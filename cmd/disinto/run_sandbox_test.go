@@ -60,7 +60,8 @@ func TestCheckSandbox(t *testing.T) {
 		},
 		"strict and no own network": {
 			keys: "sandbox = \"strict\"\negress = []\n", complete: true, shared: none, network: true,
-			want: `sandbox = "strict" of dev, gardener, planner, review: network = "own" of dev: the kernel has no Landlock; update the kernel`,
+			want: `sandbox = "strict" of dev, gardener, planner, review: network = "own" of dev: ` +
+				"the kernel has no Landlock; update the kernel",
 			code: exitFailed,
 		},
 		"strict, a part":  {keys: "sandbox = \"strict\"\n", want: "sandbox = \"strict\" of dev", code: exitFailed},

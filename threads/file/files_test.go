@@ -96,7 +96,8 @@ func TestExampleDefaults(t *testing.T) {
 // TestExampleHasEveryKey compares the keys of the example with those that the decoder reads.
 func TestExampleHasEveryKey(t *testing.T) {
 	full := regexp.MustCompile(`(?m)^#(\w)`).ReplaceAllString(read(t, exampleFile), "$1")
-	full = regexp.MustCompile(`(?m)^# (\[\[fleet|name =|ssh =|egress =|setup_egress =|acp =)`).ReplaceAllString(full, "$1") // these have no default
+	noDefault := regexp.MustCompile(`(?m)^# (\[\[fleet|name =|ssh =|egress =|setup_egress =|acp =)`)
+	full = noDefault.ReplaceAllString(full, "$1")
 	var values map[string]any
 	md, err := toml.Decode(full, &values)
 	if err != nil {

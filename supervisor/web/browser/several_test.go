@@ -66,7 +66,8 @@ func TestPreviews(t *testing.T) {
 				s.click(tab, "main "+click+", header "+click)
 			}
 			s.until(tab, `location.pathname === "/confirm" && document.readyState === "complete"`)
-			if says := ask[string](s.room, tab, `document.querySelector("main").textContent`); !strings.Contains(says, way.says) {
+			says := ask[string](s.room, tab, `document.querySelector("main").textContent`)
+			if !strings.Contains(says, way.says) {
 				t.Errorf("at %d pixels the preview does not say %q: %s", width, way.says, says)
 			}
 			rows := ask[int](s.room, tab, `document.querySelectorAll("#items tbody tr").length`)
@@ -88,7 +89,8 @@ func (r *room) cancelSeveral(tab context.Context) {
 	r.until(tab, `/One of two[^]*Two of two|Two of two[^]*One of two/.test(document.querySelector("#queue").textContent)`)
 	r.press(tab, `[href^="/several"]`)
 	r.until(tab, `location.pathname === "/several" && document.readyState === "complete"`)
-	chosen := ask[int](r, tab, `[...document.querySelectorAll("#queue tr")].filter(row => / of two/.test(row.textContent)).map(
+	chosen := ask[int](r, tab, `[...document.querySelectorAll("#queue tr")].filter(
+		row => / of two/.test(row.textContent)).map(
 		row => row.querySelector("input").click()).length`)
 	r.press(tab, "#choose [value=cancel]")
 	r.until(tab, `location.pathname === "/confirm" && document.readyState === "complete"`)
