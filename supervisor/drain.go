@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
@@ -36,10 +37,15 @@ func (ps *pausing) drain(_ context.Context, r control.DrainRequest, report *cont
 	}
 	left, waits := ps.state.begun()
 	d = &control.DrainDocument{Left: left, PauseNote: threads.PauseNote{ThenStop: r.ThenStop}}
-	report.Add("%s", d.Line())
-	report.Add("%s of new work wait", control.Count(waits, "item"))
-	if !r.DryRun {
-		ps.log.Info(d.Line())
+	words := d.Line()
+	if r.DryRun {
+		words = "would drain: " + strings.TrimPrefix(words, "draining: ")
+	} else {
+		ps.log.Info(words)
+	}
+	report.Add("%s", words)
+	if waits > 0 {
+		report.Add("new work that waits: %s", control.Count(waits, "item"))
 	}
 	return nil
 }

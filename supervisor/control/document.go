@@ -81,7 +81,11 @@ func (d *DrainDocument) Line() string {
 	if d.ThenStop {
 		then = ", then disinto ends"
 	}
-	return "draining: " + Count(d.Left, "item") + " left to finish" + then + "; disinto resume starts new issues again"
+	left := Count(d.Left, "item") + " left to finish"
+	if d.Left == 0 {
+		left = "nothing is left that is known, and the next scan shows whether that is all"
+	}
+	return "draining: " + left + then + "; disinto resume starts new issues again"
 }
 
 // Drained is the code of an alarm: a drain is done. HookSecret is that of one about web hooks with a wrong signature.

@@ -1,6 +1,7 @@
 package simtest
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,7 +21,10 @@ func TestDrain(t *testing.T) {
 		l := w.Start(func(l *Life) { l.Supervisor.Stop = func() { stopped <- struct{}{} } })
 		begun := w.Forge.Issue("begun")
 		w.Until(time.Minute, "it starts", func() bool { return len(w.Exec.RunsOf(agents.KindIssue, begun)) == 1 })
-		ask(l, "/v1/drain", `{"dry_run":true}`)
+		const preview = "would drain: 1 item left to finish; "
+		if got := ask(l, "/v1/drain", `{"dry_run":true}`); !strings.Contains(got, preview) || strings.Contains(got, "waits") {
+			t.Errorf("a preview says %s, want %q, and nothing of new work, of which there is none", got, preview)
+		}
 		if d := l.Document(); d.Drain != nil {
 			t.Errorf("a preview drains: %+v", d.Drain)
 		}

@@ -30,7 +30,7 @@ func TestPreviews(t *testing.T) {
 		{
 			"/",
 			[]string{".menu:has([href^='/confirm']) summary", `[href="/confirm?do=drain"]`},
-			"12 items of new work wait",
+			"new work that waits: 12 items",
 			".primary[formaction='/do/drain']", `/v1/drain {"dry_run":true}; /v1/drain {` + by + `}`,
 		},
 		{

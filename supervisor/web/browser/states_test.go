@@ -92,7 +92,7 @@ func (f *factory) Post(_ context.Context, path string, request, answer any) erro
 		r.Subject = "ada/teashop#398"
 		if d, drains := request.(control.DrainRequest); drains && d.DryRun {
 			r.Add("%s", (&control.DrainDocument{Left: 9}).Line())
-			r.Add("12 items of new work wait")
+			r.Add("new work that waits: 12 items")
 			return nil
 		}
 		r.Add("%s", strings.TrimPrefix(path, "/v1/"))
