@@ -8,8 +8,9 @@ import (
 )
 
 // reload puts a configuration in force and calls change under the same lock, so that no decision sees only one of the
-// two. Besides, it ends the holds that last until a reload: see tryAgainLocked.
-func (st *state) reload(cfg *threads.Config, change func()) {
+// two. Besides, it ends the holds that last until a reload: see tryAgainLocked. rotated reports whether a new secret ended
+// others, which the journal does not show.
+func (st *state) reload(cfg *threads.Config, change func()) (rotated bool) {
 	st.lockToChange()
 	defer st.mu.Unlock()
 	change()
@@ -17,9 +18,7 @@ func (st *state) reload(cfg *threads.Config, change func()) {
 	st.cfg, st.cfgErr = cfg, nil
 	st.generation++
 	st.tryAgainLocked(time.Now())
-	if was != nil {
-		st.rotatedLocked(was)
-	}
+	return was != nil && st.rotatedLocked(was)
 }
 
 // tryAgain is tryAgainLocked for a start.
@@ -57,15 +56,16 @@ func (st *state) tryAgainLocked(now time.Time) {
 }
 
 // rotatedLocked ends what an old key or token caused: a usage limit of an account that the thread does not use any
-// more, and a right that the old token lacked.
-func (st *state) rotatedLocked(was *threads.Config) {
+// more, and a right that the old token lacked. It reports whether there was one.
+func (st *state) rotatedLocked(was *threads.Config) (ended bool) {
 	for i := range st.cfg.Threads {
 		t := &st.cfg.Threads[i]
 		old := was.Thread(t.Name)
 		if old == nil || slices.Equal(old.Vars, t.Vars) && slices.Equal(was.Newer, st.cfg.Newer) {
 			continue
 		}
-		if h := st.ledger.Threads[t.Name]; h != nil {
+		if h := st.ledger.Threads[t.Name]; h != nil && !h.ParkedUntil.IsZero() {
+			ended = true
 			h.ParkedUntil, h.ParkedWhy, h.ParkedAs = time.Time{}, "", ""
 		}
 	}
@@ -75,7 +75,11 @@ func (st *state) rotatedLocked(was *threads.Config) {
 			continue
 		}
 		for _, r := range st.ledger.Repos {
-			delete(r.Barred, a.Name)
+			if _, barred := r.Barred[a.Name]; barred {
+				ended = true
+				delete(r.Barred, a.Name)
+			}
 		}
 	}
+	return ended
 }

@@ -320,6 +320,42 @@ func TestNightOfAnIdleAgentsToken(t *testing.T) {
 	})
 }
 
+// A usage limit ends with the key of its account, and a restart does not bring it back.
+func TestNightOfANewKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Forge.Issue("work")
+		w.Exec.Script = func(job agents.Job, n int) Script {
+			if n == 1 && job.Kind == agents.KindIssue {
+				return Script{Takes: time.Minute, Outcome: agents.Outcome{
+					Result: agents.Limited, Claimed: true, Reason: "weekly limit", RetryAt: time.Now().Add(72 * time.Hour),
+				}}
+			}
+			return w.Work(job, n)
+		}
+		l := w.Start()
+		parked := func() bool { return !l.Document().Threads[1].ParkedUntil.IsZero() }
+		w.Until(5*time.Minute, "the thread is limited", parked)
+		next := *w.Config
+		next.Threads = slices.Clone(next.Threads)
+		next.Threads[1].Vars = []agents.Var{{Name: "MODEL_KEY", Value: "new"}}
+		w.Config = &next
+		l.Reload(&next, nil)
+		if parked() {
+			t.Error("the limit of the old key lasts")
+		}
+		l.Stop()
+		l = w.Start()
+		time.Sleep(time.Second)
+		if parked() {
+			t.Error("after a restart the limit of the old key is back")
+		}
+		w.Until(3*time.Hour, "merged", w.Forge.Done)
+		l.Stop()
+		w.Check()
+	})
+}
+
 // A full disk is told once. The receipts of sessions that end meanwhile are written when there is room again.
 func TestNightOfAFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
