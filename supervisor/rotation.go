@@ -8,8 +8,8 @@ import (
 )
 
 // reload puts a configuration in force and calls change under the same lock, so that no decision sees only one of the
-// two. Besides, it ends the holds that last until a reload: see tryAgainLocked. rotated reports whether a new secret ended
-// others, which the journal does not show.
+// two. Besides, it ends the holds that last until a reload: see tryAgainLocked. rotated reports whether a new secret
+// ended others, which the journal does not show.
 func (st *state) reload(cfg *threads.Config, change func()) (rotated bool) {
 	st.lockToChange()
 	defer st.mu.Unlock()

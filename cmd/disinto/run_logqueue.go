@@ -21,8 +21,8 @@ const (
 )
 
 // logQueue is a writer that never blocks, for concurrent use. When a container's log driver hangs, the pipe behind
-// stderr fills up, and writing to it would block the factory. outlet drops and counts the lines that do not fit into
-// its queue.
+// stderr fills up, and writing to it would block the factory. logQueue drops and counts the lines that do not fit
+// into its queue.
 type logQueue struct {
 	w     io.Writer
 	form  pid1.LineForm
@@ -88,7 +88,7 @@ func (o *logQueue) drain() {
 	}
 }
 
-// flush waits until all queued lines are written, for at most outletPatience.
+// flush waits until all queued lines are written, for at most flushTime.
 func (o *logQueue) flush() {
 	late := time.After(flushTime)
 	e := entry{written: make(chan struct{})}

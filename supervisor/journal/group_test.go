@@ -87,16 +87,7 @@ func TestOneSyncForAll(t *testing.T) {
 
 // On a full disk an end that shares its sync with a start is written, and the start is refused.
 func TestTogetherOnFullDisk(t *testing.T) {
-	dir := t.TempDir()
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=1m,mode=700"); err != nil {
-		t.Skipf("needs root, to mount a small disk: %v", err)
-	}
-	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
-	j, _, err := Open(dir, func(ledger.Record) {})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = j.Close() })
+	dir, j := onSmallDisk(t)
 	h := ledger.New()
 	start, end := startRec("b", 2, 1), endRec("a", time.Minute, ledger.End{Result: agents.Done})
 	if err := j.Append(startRec("a", 1, 1), func() { h.Apply(startRec("a", 1, 1)) }); err != nil {

@@ -132,10 +132,10 @@ func TestJournalCannotWrite(t *testing.T) {
 	}
 }
 
-// On a disk that is really full, ends are still written, into the reserved room. Nothing starts, and one short line
-// that fits does not count as free space.
-func TestJournalOnFullDisk(t *testing.T) {
-	dir := t.TempDir()
+// onSmallDisk opens a journal on a disk of 1 MiB of its own.
+func onSmallDisk(t *testing.T) (dir string, j *File) {
+	t.Helper()
+	dir = t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=1m,mode=700"); err != nil {
 		t.Skipf("needs root, to mount a small disk: %v", err)
 	}
@@ -145,6 +145,13 @@ func TestJournalOnFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = j.Close() })
+	return dir, j
+}
+
+// On a disk that is really full, ends are still written, into the reserved room. Nothing starts, and one short line
+// that fits does not count as free space.
+func TestJournalOnFullDisk(t *testing.T) {
+	dir, j := onSmallDisk(t)
 	h := ledger.New()
 	write := func(r ledger.Record, how func(ledger.Record, func()) error) error {
 		return how(r, func() { h.Apply(r) })
