@@ -6,7 +6,6 @@ import (
 	"html/template"
 	"net/url"
 	"slices"
-	"strings"
 
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
@@ -98,7 +97,7 @@ func (s *Site) confirmDrain(ctx context.Context, d *control.Document) (*board, e
 
 // confirmPause shows what goes on in a repository, and what waits, once it is paused.
 func confirmPause(d *control.Document, repo string) (*board, error) {
-	if err := (control.RetryChoice{Repo: repo}).Check(d); err != nil || repo == "" {
+	if !slices.ContainsFunc(d.Repos, func(r control.RepoDocument) bool { return r.Name == repo }) {
 		return nil, control.NotFound("no repository is called %q", repo)
 	}
 	list := sessionsOf(d, repo, "goes on")
@@ -164,14 +163,11 @@ func affectedItem(d *control.Document, do, said string) affected {
 	if err != nil {
 		return affected{Title: said, Pill: pill{"bad", "Not understood"}}
 	}
-	does := "is tried again"
+	does, session := "is tried again", "goes on"
 	if do == "cancel" {
-		does = "gets the label cancelled"
+		does, session = "gets the label cancelled", "ends, and its work is pushed"
 	}
-	for _, a := range sessionsOf(d, ref.Repo, "goes on") {
-		if a.Number == ref.Number && do == "cancel" {
-			a.What = strings.Replace(a.What, "goes on", "ends, and its work is pushed", 1)
-		}
+	for _, a := range sessionsOf(d, ref.Repo, session) {
 		if a.Number == ref.Number {
 			return a
 		}
@@ -190,7 +186,7 @@ func affectedBy(q *control.QueueDocument, what string) affected {
 	return affected{Repo: q.Repo, Number: q.Number, Title: q.Title, Pill: itemPill(q), What: what}
 }
 
-// sessionsOf returns the running sessions in a repository, or in all.
+// sessionsOf returns the running sessions in a repository, or in all, each with what the command does to it.
 func sessionsOf(d *control.Document, repo, what string) (list []affected) {
 	for i := range d.Sessions {
 		x := &d.Sessions[i]
