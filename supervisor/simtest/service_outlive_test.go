@@ -39,16 +39,19 @@ func (s *shims) find(run string) *shimmed {
 	return s.runs[run]
 }
 
+// start returns once the machine has logged the command, so that no test sees a service whose start is not logged yet.
 func (s *shims) start(job agents.Job) {
 	ctx, end := context.WithCancel(context.Background())
 	x := &shimmed{end: end, done: make(chan struct{})}
 	s.mu.Lock()
 	s.runs[job.RunID] = x
 	s.mu.Unlock()
+	began := make(chan struct{})
 	go func() {
 		defer close(x.done)
-		x.out = s.m.Run(ctx, job, func(agents.Started) {})
+		x.out = s.m.Run(ctx, job, func(agents.Started) { close(began) })
 	}()
+	<-began
 }
 
 // shimRunner is the runner of one life.

@@ -36,8 +36,8 @@ func newMachine(w *World) *machine {
 // Run runs a command until a test or the supervisor ends it.
 func (m *machine) Run(ctx context.Context, job agents.Job, started func(agents.Started)) agents.Outcome {
 	if job.Command[0] == "prepare" {
-		started(agents.Started{PID: 40, At: time.Now()})
 		m.note(job, "prepares")
+		started(agents.Started{PID: 40, At: time.Now()})
 		select {
 		case <-time.After(20 * time.Second):
 			return agents.Outcome{Result: agents.Done}
