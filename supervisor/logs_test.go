@@ -38,8 +38,12 @@ func writeLog(t *testing.T, path, text string) {
 // A log is followed to the end of its session, and its secrets are redacted, even one that is printed in two pieces.
 // Among them is the password of the session's own proxy, also once the session has ended.
 func TestLogFollows(t *testing.T) {
-	key := func(s *supervisor.Supervisor) { s.Environ = append(s.Environ, "OPENAI_API_KEY=sk-live-0123") }
-	s, w, _ := real(t, t.TempDir(), key)
+	s, w, _ := real(t, t.TempDir(), func(s *supervisor.Supervisor) {
+		s.Environ = append(s.Environ, "OPENAI_API_KEY=sk-live-0123")
+		for i := range s.Config.Roles {
+			s.Config.Roles[i].Sandbox = agents.Sandbox{Mode: agents.SandboxAuto, Egress: []string{}}
+		}
+	})
 	server := httptest.NewServer(s.Handler())
 	defer server.Close()
 	w.Exec.Script = func(job agents.Job, _ int) simtest.Script {
@@ -51,9 +55,6 @@ func TestLogFollows(t *testing.T) {
 		return simtest.Script{Takes: time.Hour}
 	}
 	w.Forge.Issue("one")
-	for i := range w.Config.Roles {
-		w.Config.Roles[i].Sandbox = agents.Sandbox{Mode: agents.SandboxAuto, Egress: []string{}}
-	}
 	s.Reload(w.Config, nil) // wakes the loops
 	eventually(t, "a session", func() bool { return len(s.Document().Sessions) == 1 && s.Document().Sessions[0].PID > 0 })
 	path := w.Exec.Runs()[0].Job.LogPath

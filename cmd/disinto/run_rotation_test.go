@@ -163,11 +163,13 @@ func TestRotation(t *testing.T) {
 		return !slices.ContainsFunc(d.Agents, rejected) && slices.ContainsFunc(d.Threads, parked)
 	})
 	r.rotate(map[string]string{"MODEL_KEY": "new-of-thread", "ANTHROPIC_API_KEY": "new-inherited"})
-	status(t, r.state, "an agent works with the new keys", working)
-	if lines := strings.Fields(run.read(r.keys)); len(lines) < 4 ||
-		!slices.Equal(lines[:2], []string{"old-inherited", "old-of-thread"}) ||
-		!slices.Equal(lines[len(lines)-2:], []string{"new-inherited", "new-of-thread"}) {
-		t.Errorf("the sessions got the keys %q", lines)
+	var got []string
+	eventually(t, "an agent works with the new keys", func() bool {
+		got = strings.Fields(run.read(r.keys))
+		return len(got) >= 4 && slices.Equal(got[len(got)-2:], []string{"new-inherited", "new-of-thread"})
+	})
+	if !slices.Equal(got[:2], []string{"old-inherited", "old-of-thread"}) {
+		t.Errorf("the sessions got the keys %q", got)
 	}
 
 	if a, h := r.asks("old-0123456789abcdef"), r.hook("old-hook"); a != http.StatusOK || h != http.StatusAccepted {
