@@ -119,9 +119,11 @@ func (r *run) runOnce(ctx context.Context, c *call, prompt string) (*report, age
 		}
 	}
 	cmd := r.cmd(c, prompt)
-	cmd.Stdout, cmd.Stderr = out, complaint
+	stderr := r.stderrWriter()
+	cmd.Stdout, cmd.Stderr = out, io.MultiWriter(complaint, stderr)
 	err := r.Run(ctx, cmd)
 	out.end()
+	stderr.end()
 	said.Unread += out.dropped
 	if silent, ok := errors.AsType[*silentError](context.Cause(ctx)); ok && said.What == noFailure && !said.Ended {
 		said.fail(failure{What: down, Words: silent.words})
@@ -137,7 +139,7 @@ func (r *run) runOnce(ctx context.Context, c *call, prompt string) (*report, age
 	}
 	r.heard = r.heard || said.Answered
 	r.recordUsage(said, c, before)
-	if words := LastWords(string(complaint.text)); words != "" && !said.Ended {
+	if words := LastWords(string(complaint.text)); words != "" && !said.Ended && own == nil {
 		r.logf("%s says: %s", r.CLI, firstWords(words))
 	}
 	if left != nil {
@@ -213,6 +215,16 @@ func (r *run) eventWriter(
 			cancel(nil)
 		}
 		r.interrupt(tell, said)
+	}}
+}
+
+// stderrWriter returns a writer that logs what a program of the operator's prints on stderr, because it has no events.
+// That of a CLI would be its debugging output.
+func (r *run) stderrWriter() *lines {
+	return &lines{stop: func() {}, each: func(line []byte) {
+		if r.own() != nil {
+			r.logf("%s", firstWords(string(line)))
+		}
 	}}
 }
 

@@ -227,7 +227,7 @@ printf '{"title":"Good"\n"summary":"x"}' > "$DISINTO_WORKSPACE/answer.json"; ech
 	if b.get("/pulls/12", &pull); !strings.HasPrefix(pull.Title, "Better ") {
 		t.Errorf("got the title %q", pull.Title)
 	}
-	b.log.Reset()
+	b.log = output{}
 	b.want(agents.Done, "approved", "review-sonnet", agents.KindReview, 12, `
 printf '\357\273\277`+"```json\\n"+`{"verdict":"approve","summary":["a","b"],"comments":[{"path":"x.txt","line":"1","body":"typo"}]}`+
 		"\\n```"+`' > "$DISINTO_WORKSPACE/verdict.json"`+stubDone)

@@ -56,7 +56,7 @@ func TestOwnProgramOutcomes(t *testing.T) {
 		reason       string
 	}{
 		{"changes nothing", `cat >> "$HOME/all"; echo Nothing to do.`, agents.NoProgress, "Nothing to do."},
-		{"fails", `echo Working; echo "Error: no idea" >&2; exit 3`, agents.Failed, "exit status 3: "},
+		{"fails", `echo Working; printf 'Error: no idea\nand more' >&2; exit 3`, agents.Failed, "exit status 3: "},
 		{"fails before it says anything", `echo "Error: no key" >&2; exit 3`, agents.Unanswered, "no key"},
 		{"cannot reach its model", `echo "connect: connection refused" >&2; exit 1`, agents.BackendDown, "refused"},
 		{"leaves a result", `echo '{"outcome":"limited","reason":"quota","retry_at":"2030-01-01T00:00:00Z",` +
@@ -71,6 +71,11 @@ func TestOwnProgramOutcomes(t *testing.T) {
 		if strings.HasPrefix(tt.name, "leaves") &&
 			out.Usage != (agents.Usage{InputTokens: 70, CostUSD: 0.25, CacheUntold: true}) {
 			t.Errorf("%s: got usage %+v", tt.name, out.Usage)
+		}
+	}
+	for _, line := range []string{"Error: no idea\n", "and more\n"} {
+		if log := b.log.String(); !strings.Contains(log, line) {
+			t.Errorf("the log lacks a line that a program printed on stderr, %q:\n%s", line, log)
 		}
 	}
 	all := b.read(filepath.Join(b.home("dev-qwen"), "all"))

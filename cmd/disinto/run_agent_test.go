@@ -25,7 +25,7 @@ type bench struct {
 	*testForge
 	dir string
 	ctx context.Context
-	log strings.Builder
+	log output
 	cli string // the CLI's name; empty means claude
 	// program changes the program before it runs; nil changes nothing.
 	program func(*session.Program)
