@@ -30,12 +30,13 @@ func (h *history) prints(run string) bool {
 // logged is the log of a session in the journal.
 type logged struct {
 	control.Log
-	item forge.Ref
+	item  forge.Ref
+	chain forge.Ref // the issue that it was for; the item where a record does not say
 }
 
-// FindLogs returns the logs that the query selects: of an agent's sessions, of the sessions on an issue or pull
-// request (12, #12, owner/name#12 or its address), or of a service. It reads the state directory only, so it needs no
-// supervisor. A session that printed nothing has no log.
+// FindLogs returns the logs that the query selects: of an agent's sessions, of the sessions on an issue with its pull
+// requests, or on a pull request (12, #12, owner/name#12 or its address), or of a service. It reads the state directory
+// only, so it needs no supervisor. A session that printed nothing has no log.
 func FindLogs(stateDir string, q control.LogQuery) (control.FoundLogs, error) {
 	if filepath.IsLocal(q.Of) && !strings.Contains(q.Of, "/") && exists(serviceFolder(stateDir, q.Of)) {
 		return serviceLogs(stateDir, q)
@@ -48,7 +49,9 @@ func FindLogs(stateDir string, q control.LogQuery) (control.FoundLogs, error) {
 		if noRef != nil {
 			return l.Agent == q.Of
 		}
-		return l.item == item || item.Repo == anywhere && l.item.Number == item.Number
+		return slices.ContainsFunc([]forge.Ref{l.item, l.chain}, func(of forge.Ref) bool {
+			return of == item || item.Repo == anywhere && of.Number == item.Number
+		})
 	})
 	switch {
 	case err != nil:
@@ -120,14 +123,14 @@ func logsWhere(stateDir string, fits func(*logged) bool) (logs []control.Log, re
 func sessionIn(stateDir string, r *ledger.Record) (l logged, is bool) {
 	switch {
 	case r.Start != nil:
-		l = logOf(r.Start.Run, r.Start.Agent, r.Start.Item.Kind, r.Start.Item.Ref, r.At)
+		l = logOf(r.Start.Run, r.Start.Agent, r.Start.Item.Kind, r.Start.Item.Ref, r.Start.Chain, r.At)
 	case r.Open != nil:
-		l = logOf(r.Open.Run, r.Open.Agent, r.Open.Item.Kind, r.Open.Item.Ref, r.At)
+		l = logOf(r.Open.Run, r.Open.Agent, r.Open.Item.Kind, r.Open.Item.Ref, r.Open.Chain, r.At)
 	case r.Recent != nil:
 		item := ledger.Ref{Repo: r.Recent.Repo, Number: r.Recent.Number}
-		l = logOf(r.Recent.RunID, r.Recent.Agent, r.Recent.Kind, item, r.Recent.StartedAt)
+		l = logOf(r.Recent.RunID, r.Recent.Agent, r.Recent.Kind, item, item, r.Recent.StartedAt)
 	case r.Past != nil && r.Past.Run != "":
-		l = logOf(r.Past.Run, r.Past.Agent, r.Past.Kind, r.Past.Ref, r.Past.Start)
+		l = logOf(r.Past.Run, r.Past.Agent, r.Past.Kind, r.Past.Ref, r.Past.Chain, r.Past.Start)
 	default:
 		return l, false
 	}
@@ -135,9 +138,10 @@ func sessionIn(stateDir string, r *ledger.Record) (l logged, is bool) {
 	return l, true
 }
 
-func logOf(run, agent string, kind agents.Kind, item ledger.Ref, at time.Time) logged {
+func logOf(run, agent string, kind agents.Kind, item, chain ledger.Ref, at time.Time) logged {
 	ref := forge.Ref(item)
-	return logged{control.Log{RunID: run, Agent: agent, Work: string(kind) + " " + ref.String(), Began: at}, ref}
+	log := control.Log{RunID: run, Agent: agent, Work: string(kind) + " " + ref.String(), Began: at}
+	return logged{log, ref, forge.Ref(chain)}
 }
 
 // findLogs answers GET /v1/log: the logs of an agent or item, and the secrets to hide in them.

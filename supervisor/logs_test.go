@@ -132,19 +132,22 @@ func TestFindLog(t *testing.T) {
 {"at":"2026-01-01T09:30:00Z","start":{"run":"r2","thread":"t","agent":"dev-a","login":"a","role":"dev","item":{"kind":"issue","ref":"o/r#2"},"chain":"o/r#2","attempt":1}}
 {"at":"2026-01-01T10:00:00Z","start":{"run":"r3","thread":"t","agent":"dev-a","login":"a","role":"dev","item":{"kind":"issue","ref":"o/r#1"},"chain":"o/r#1","attempt":1}}
 {"at":"2026-01-01T10:00:00Z","start":{"run":"r4","thread":"t","agent":"dev-c","login":"a","role":"dev","item":{"kind":"issue","ref":"p/q#2"},"chain":"p/q#2","attempt":1}}
+{"at":"2026-01-01T11:00:00Z","start":{"run":"r5","thread":"t","agent":"dev-b","login":"b","role":"review","item":{"kind":"review","ref":"o/r#6"},"chain":"o/r#5","attempt":1}}
 {"at":"2026-01-01T1`
 	if err := os.WriteFile(filepath.Join(dir, "journal.jsonl"), []byte(journal), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	// r3 printed nothing
-	for agent, run := range map[string]string{"dev-a/r0": "", "dev-a/r2": "", "dev-b/r1": "", "dev-c/r4": ""} {
-		writeLog(t, filepath.Join(dir, "logs", agent+".log"), run)
+	for _, log := range []string{"dev-a/r0", "dev-a/r2", "dev-b/r1", "dev-b/r5", "dev-c/r4"} {
+		writeLog(t, filepath.Join(dir, "logs", log+".log"), "")
 	}
 	for _, tt := range []struct{ of, want string }{
 		{"1", "r1"},
 		{"o/r#1", "r1"},
 		{"dev-a", "r2"},
 		{"p/q#2", "r4"},
+		{"5", "r5"}, // its pull request's review
+		{"6", "r5"},
 		{"2", "cannot tell which repository 2 is in: write owner/name#2"},
 		{"3", "cannot find a log of 3: no session on it is remembered; disinto history lists the others; all logs are in " +
 			filepath.Join(dir, "logs")},

@@ -17,9 +17,9 @@ func logsCommand(c *cli) *cobra.Command {
 		Use: "logs AGENT|SERVICE|REF", Args: cobra.ExactArgs(1),
 		Short: "print the output of a session or a service",
 		Long: `
-Prints the newest session of an agent or item, and lists an item's other
-sessions. For a service it prints all output that is kept. REF is 12, #12,
-owner/name#12 or the URL of an issue or pull request.
+Prints the newest session of an agent, or on an issue with its pull requests,
+and lists the issue's other sessions. For a service it prints all output that is
+kept. REF is 12, #12, owner/name#12 or the URL of an issue or pull request.
 
 The configuration's secrets are redacted. On a terminal, control sequences are
 removed, and each line begins with its time; a pipe gets the plain output,

@@ -127,11 +127,11 @@ func (v View) pullEvents(p *control.PullDocument) []itemEvent {
 	return all
 }
 
-// sessions lists the sessions of a life with their usage, and the path of the newest log.
+// sessions lists the sessions of a life with their usage.
 func (v View) sessions(p *page, d *control.ItemDocument) {
 	rows := [][]cell{v.pastHeading()}
 	var total, told agents.Usage
-	log, cold := "", ""
+	logged, cold := len(d.Running) > 0, ""
 	var steps []agents.Step
 	var verified *agents.Verified
 	var heard []agents.Message
@@ -153,7 +153,7 @@ func (v View) sessions(p *page, d *control.ItemDocument) {
 		if s.Resumed != nil {
 			cold = s.Cold
 		}
-		log = cmp.Or(s.Log, log)
+		logged = logged || s.Log != ""
 	}
 	for i := range d.Running {
 		s := &d.Running[i]
@@ -183,8 +183,8 @@ func (v View) sessions(p *page, d *control.ItemDocument) {
 		p.line(Clean(strings.TrimSuffix(fmt.Sprintf("verified: %s, %s", verified.Verdict, verified.Words), ", ")), faint)
 	}
 	refusedHosts(p, refused)
-	if log != "" {
-		p.line("newest log: "+log, faint)
+	if logged {
+		p.line("output: disinto logs "+v.typed(forge.Ref{Repo: d.Repo, Number: d.Number}.String()), faint)
 	}
 }
 
