@@ -56,7 +56,7 @@ var promises = []struct{ sentence, tests, gap string }{
 		"agents/plainfile.TestPlain supervisor/control.TestLogIsPlain cmd/disinto.TestAgentStaysInItsTree", "",
 	},
 	{"may be links, but not pipes, and have at most 1 MiB.", "cmd/disinto.TestOddFiles TestLinkedSecrets", ""},
-	{"A secrets.env is refused if others can read it", "cmd/disinto.TestSecretsOfAgents TestSecretsFile", ""},
+	{"A secrets.env is refused if it belongs to an account", "cmd/disinto.TestSecretsOfAgents TestSecretsFile", ""},
 	{
 		"Each receipt has the hash of the previous one, and journal",
 		"threads/audit.TestVerify supervisor/receipts.TestStore supervisor/simtest.TestReceipts", "",

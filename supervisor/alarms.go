@@ -37,6 +37,10 @@ func (s *Supervisor) ownAlarms(now time.Time) (list []control.AlarmDocument) {
 			"put a new one into factory.toml or secrets.env, which are read at once; after a change of a variable of the "+
 			"environment restart disinto")
 	}
+	if s.Exposed != nil && s.Exposed() != "" {
+		add(control.Exposed, s.Exposed(), "others could read "+s.Exposed()+" until it got mode 0600 again, perhaps from an "+
+			"agent of the same account ([factory] user gives agents another): put new tokens there")
+	}
 	if repo := s.scanner.hints.stale(now); repo != "" {
 		add(control.HookSecret, "[forge] webhook_secret", "web hooks of "+repo+" are not signed with [forge] "+
 			"webhook_secret and are refused, so work starts later: disinto check --fix registers them again")

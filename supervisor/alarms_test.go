@@ -12,6 +12,17 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
+// Secrets that others could read are an alarm.
+func TestAlarmOfExposedSecrets(t *testing.T) {
+	for path, want := range map[string]int{"": 0, "/etc/secrets.env": 1} {
+		s := &Supervisor{Config: new(threads.Config), Exposed: func() string { return path }}
+		s.init()
+		if list := s.alarms(time.Now()); len(list) != want || want == 1 && list[0].Code != control.Exposed {
+			t.Errorf("%q: got %+v", path, list)
+		}
+	}
+}
+
 // A journal that cannot be written is told as what it is: only the errors of a full disk say that the disk is full.
 func TestAlarmOfTheJournal(t *testing.T) {
 	for _, tt := range []struct {

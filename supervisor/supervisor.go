@@ -66,6 +66,8 @@ type Supervisor struct {
 	StateDir    string   // absolute; created if missing
 	Environ     []string // the supervisor's own environment, from which the agents' environments are derived
 	Hide        []string // more absolute paths, beside StateDir, that no sandboxed session may reach
+	// Exposed returns a file whose secrets others could read until now, "" without one; so does nil.
+	Exposed func() string
 	// Sandbox describes the sandbox of a configuration's sessions, for the status; nil leaves it out.
 	Sandbox func(*threads.Config) string
 	// Confined reports whether a process belongs to a sandboxed session. Such a process may not use the control socket.

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -24,15 +23,15 @@ func readConfig(path string, lookupEnv func(string) (string, bool)) (config *thr
 	newer := newerVars(secrets, lookupEnv)
 	lookupEnv = withSecrets(secrets, lookupEnv)
 	written, err := configText(path, lookupEnv)
-	if err != nil {
-		return nil, bothTexts(written, secrets), errors.Join(secretsErr, err)
+	if err = errors.Join(secretsErr, err); err != nil { // without the secrets, each token would seem to be missing
+		return nil, bothTexts(written, secrets), err
 	}
 	config, err = file.Decode(path, written, lookupEnv)
 	if config != nil {
 		config.Newer = newer
-		secretsErr = cmp.Or(secretsErr, checkOwner(secretsPath, config))
+		err = errors.Join(checkOwner(secretsPath, config), err)
 	}
-	if err = errors.Join(secretsErr, err); err == nil {
+	if err == nil {
 		err = placeBuiltin(config, path)
 	}
 	return config, bothTexts(written, secrets), err

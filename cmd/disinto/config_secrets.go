@@ -64,6 +64,22 @@ func secretsText(path string) (string, error) {
 	return string(raw), nil
 }
 
+// closeSecrets takes a secrets file of this account from others, as an agent with the same account may have let them
+// read it. It reports whether it did; readConfig refuses a file that stays open.
+func closeSecrets(path string) bool {
+	f, err := plainfile.OpenNamed(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || info.Mode().Perm()&0o077 == 0 {
+		return false
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(stat.Uid) == os.Geteuid() && f.Chmod(0o600) == nil
+}
+
 // checkOwner refuses a secrets file that belongs to an account of agents, because its mode does not keep them out. It
 // accepts any other owner: a file that is mounted into a container may belong to an account of the host.
 func checkOwner(path string, c *threads.Config) error {

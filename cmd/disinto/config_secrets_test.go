@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -75,7 +77,8 @@ func TestLinkedSecrets(t *testing.T) {
 	}
 }
 
-// A secrets file that an agent's account owns is refused, because mode 600 does not stop its owner.
+// A secrets file that an agent's account owns is refused, because mode 600 does not stop its owner. So is one that
+// others can read, as the only error, if it is not the supervisor's to close.
 func TestSecretsOfAgents(t *testing.T) {
 	agent, err := user.Lookup("nobody")
 	if err != nil || os.Geteuid() != 0 {
@@ -88,13 +91,16 @@ func TestSecretsOfAgents(t *testing.T) {
 	for _, tt := range []struct {
 		name, text string
 		owner      int
-		refused    bool
+		mode       os.FileMode
+		want       string
 	}{
-		{"the supervisor's", "[factory]\nuser = \"nobody\"\n", os.Geteuid(), false},
-		{"the agents'", "[factory]\nuser = \"nobody\"\n", uid, true},
-		{"one agent's", "[agents.dev-x]\nuser = \"nobody\"\n", uid, true},
-		{"of no agent", "", uid, false},
-		{"of an account outside of the container", "[factory]\nuser = \"nobody\"\n", 54321, false},
+		{"the supervisor's", "[factory]\nuser = \"nobody\"\n", os.Geteuid(), 0o600, ""},
+		{"the supervisor's, open", "", os.Geteuid(), 0o644, ""},
+		{"the agents'", "[factory]\nuser = \"nobody\"\n", uid, 0o600, "chown root"},
+		{"one agent's", "[agents.dev-x]\nuser = \"nobody\"\n", uid, 0o600, "chown root"},
+		{"of no agent", "", uid, 0o600, ""},
+		{"of an account outside of the container", "[factory]\nuser = \"nobody\"\n", 54321, 0o600, ""},
+		{"of such an account, open", "", 54321, 0o604, "chmod 600"},
 	} {
 		config := factoryFile(t, "[forge]\nurl = \"http://127.0.0.1:1\"\nrepos = [\"a/b\"]\ntoken = \"$FORGE_TOKEN\"\n"+
 			"[threads.x]\nbackend = \"anthropic\"\nagents = [\"dev-x\"]\n"+tt.text)
@@ -102,12 +108,16 @@ func TestSecretsOfAgents(t *testing.T) {
 		if err := os.WriteFile(path, []byte("FORGE_TOKEN=boss\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Chown(path, tt.owner, -1); err != nil {
+		if err := errors.Join(os.Chown(path, tt.owner, -1), os.Chmod(path, tt.mode)); err != nil {
 			t.Fatal(err)
 		}
+		closed := closeSecrets(path)
+		if want := tt.mode != 0o600 && tt.want == ""; closed != want {
+			t.Errorf("%s: closed = %v, want %v", tt.name, closed, want)
+		}
 		_, _, err := readConfig(config, func(string) (string, bool) { return "", false })
-		if refused := err != nil && strings.Contains(err.Error(), "chown root "+path); refused != tt.refused ||
-			err != nil != tt.refused {
+		if text := fmt.Sprint(err); err != nil != (tt.want != "") || len(errorLines(err)) > 1 ||
+			tt.want != "" && !strings.HasSuffix(text, tt.want+" "+path) {
 			t.Errorf("%s: got error %v", tt.name, err)
 		}
 	}

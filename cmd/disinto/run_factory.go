@@ -40,9 +40,10 @@ type factory struct {
 	config    atomic.Pointer[threads.Config] // the current one; nil before the first valid one
 	boot      string                         // identifies this process, which began at since
 	since     time.Time
-	text      string // the files' text at the last read; used only by read and changed
-	applied   string // the text of config
-	gone      bool   // there was no file at the last look; used only by changed
+	text      string                 // the files' text at the last read; used only by read and changed
+	applied   string                 // the text of config
+	gone      bool                   // there was no file at the last look; used only by changed
+	exposed   atomic.Pointer[string] // the secrets file, if others could read it; nil or "" if not
 
 	local     *process.Executor
 	metrics   *metrics.Metrics
@@ -100,6 +101,7 @@ func newFactory(
 	f.trace(log)
 	f.notifier = &notify.Notifier{Config: func() *threads.Config { return f.config.Load() }, StateDir: state, Log: log}
 	f.Notify = f.notifier
+	f.Exposed = func() string { return *cmp.Or(f.exposed.Load(), new(string)) }
 	config, client, err := f.read()
 	f.ConfigError = err
 	if err == nil {
@@ -172,7 +174,15 @@ func room(dir string) threads.Room {
 
 // read reads the configuration and creates a client for its forge.
 func (f *factory) read() (*threads.Config, supervisor.Forge, error) {
+	secrets := secretsFile(f.path, f.lookupEnv)
+	closed := closeSecrets(secrets)
 	config, text, err := readConfig(f.path, f.lookupEnv)
+	switch {
+	case closed:
+		f.exposed.Store(&secrets)
+	case text != f.text: // perhaps with new tokens
+		f.exposed.Store(new(string))
+	}
 	f.text = text
 	if err == nil {
 		err = cmp.Or(f.checkState(config), checkStrict(config))

@@ -18,7 +18,7 @@ func readRight(path string, lookupEnv func(string) (string, bool)) (config *thre
 	secrets, secretsErr := secretsText(secretsPath)
 	lookupEnv = withSecrets(secrets, lookupEnv)
 	written, err := configText(path, lookupEnv)
-	if err != nil {
+	if err != nil || secretsErr != nil && secrets == "" {
 		return nil, false, errors.Join(secretsErr, err)
 	}
 	config, mistakes := decodeRight(path, written, lookupEnv)

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"os/user"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -76,6 +77,7 @@ type initFlags struct {
 	name    string
 
 	URL, Repo, API, Local, Model, CLI string
+	User                              string // the agents' system account; empty: the supervisor's
 }
 
 func (f *initFlags) run(ctx context.Context, c *cli, _ []string) error {
@@ -220,6 +222,10 @@ func (p *prompter) answer(said, flag, what, fallback string) string {
 
 // write returns the text of the factory.toml, with its agents. A dry run prints it.
 func (f *initFlags) write(c *cli, path string) (string, error) {
+	var note string
+	if f.User, note = agentsUser(os.Geteuid(), user.Lookup); note != "" {
+		printStep(c, "user", note)
+	}
 	var b strings.Builder
 	if err := firstFile.Execute(&b, f); err != nil {
 		return "", fmt.Errorf("cannot make %s: %w", path, err)
@@ -240,6 +246,20 @@ func (f *initFlags) write(c *cli, path string) (string, error) {
 		fmt.Fprint(c.stdout, text)
 	}
 	return text, nil
+}
+
+// agentsUser returns the agents' system account, for a supervisor that is root: docs/install.md and the image make it.
+// Where it is missing, note says how to make it; agents then run as root, who can change the mode of secrets.env.
+func agentsUser(euid int, lookup func(string) (*user.User, error)) (name, note string) {
+	const account = "agent"
+	if euid != 0 {
+		return "", ""
+	}
+	if _, err := lookup(account); err != nil {
+		return "", fmt.Sprintf("agents will run as root: for an account of their own, useradd --system --create-home "+
+			"--shell /bin/bash %[1]s, then user = %[1]q in [factory]", account)
+	}
+	return account, ""
 }
 
 // publish writes the factory.toml. It never replaces one, and a kill leaves none or all of it.
@@ -280,7 +300,10 @@ var firstFile = template.Must(template.New("factory.toml").Parse(`#:schema ` + s
 url = "{{.URL}}"
 token = "$FORGE_TOKEN"           # the supervisor's own account; the value is in secrets.env
 repos = ["{{.Repo}}"]
-{{if .API}}
+{{with .User}}
+[factory]
+user = "{{.}}"                   # the agents' system account, which cannot read secrets.env
+{{end}}{{if .API}}
 # A paid API: agents share its slots. The key comes from the environment, such as $ANTHROPIC_API_KEY.
 [threads.api]
 backend = "anthropic"

@@ -2,12 +2,38 @@ package main
 
 import (
 	"os"
+	"os/user"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"codeberg.org/johba/disinto/cmd/disinto/demo"
 )
+
+// A supervisor that is root has its agents under another account, where there is one.
+func TestAgentsUser(t *testing.T) {
+	for _, tt := range []struct {
+		euid      int
+		err       error
+		user, say string
+	}{
+		{0, nil, "agent", ""},
+		{0, user.UnknownUserError("agent"), "", "useradd"},
+		{1000, nil, "", ""},
+	} {
+		name, note := agentsUser(tt.euid, func(string) (*user.User, error) { return nil, tt.err })
+		if name != tt.user || (note != "") != (tt.say != "") || !strings.Contains(note, tt.say) {
+			t.Errorf("%d, %v: got %q, %q", tt.euid, tt.err, name, note)
+		}
+		var b strings.Builder
+		if err := firstFile.Execute(&b, initFlags{User: name}); err != nil {
+			t.Fatal(err)
+		}
+		if has := strings.Contains(b.String(), "[factory]\nuser = \"agent\" "); has != (tt.user != "") {
+			t.Errorf("%d, %v: got\n%s", tt.euid, tt.err, b.String())
+		}
+	}
+}
 
 // init creates a factory that check accepts, with only an administrator's token. A second init changes nothing.
 func TestInit(t *testing.T) {

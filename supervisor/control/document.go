@@ -88,12 +88,13 @@ func (d *DrainDocument) Line() string {
 	return "draining: " + left + then + "; disinto resume starts new issues again"
 }
 
-// Drained is the code of an alarm: a drain is done. HookSecret is that of one about web hooks with a wrong signature.
-// Journal is that of one about the journal: it cannot be written, or has lost something. Twin is that of one about
-// another supervisor with our identity, and SharedAccounts about another factory with our agents' accounts. OwnToken is
-// what an alarm is about if the forge rejects the supervisor's own token.
+// Drained is the code of an alarm: a drain is done. Exposed is that of one about secrets that others could read, and
+// HookSecret about web hooks with a wrong signature. Journal is that of one about the journal: it cannot be written, or
+// has lost something. Twin is that of one about another supervisor with our identity, and SharedAccounts about another
+// factory with our agents' accounts. OwnToken is what an alarm is about if the forge rejects the supervisor's token.
 const (
 	Drained    threads.Code = "drained"
+	Exposed    threads.Code = "exposed"
 	HookSecret threads.Code = "hook-secret"
 	Journal    threads.Code = "journal"
 	Twin       threads.Code = "twin"

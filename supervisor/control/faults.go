@@ -24,7 +24,7 @@ func (c *ConfigDocument) mistakes() (lines []string) {
 		lines = append(lines, strings.TrimSuffix(line, "\n"))
 	}
 	if c.Generation == 0 {
-		return append(lines, "nothing starts until the mistakes in "+c.Path+" are corrected")
+		return append(lines, "nothing starts until that is corrected")
 	}
-	return append(lines, "the file before these mistakes stays in force: correct "+c.Path)
+	return append(lines, "until that is corrected, the configuration before it stays in force")
 }

@@ -17,12 +17,12 @@ func TestFaults(t *testing.T) {
 		{
 			"a bad reload",
 			Document{Config: ConfigDocument{"f.toml", 2, two}},
-			append(slices.Clone(first), "the file before these mistakes stays in force: correct f.toml"),
+			append(slices.Clone(first), "until that is corrected, the configuration before it stays in force"),
 		},
 		{
 			"never a valid file",
 			Document{Config: ConfigDocument{"f.toml", 0, two}},
-			append(slices.Clone(first), "nothing starts until the mistakes in f.toml are corrected"),
+			append(slices.Clone(first), "nothing starts until that is corrected"),
 		},
 		{
 			"an outage, an alarm and a problem",

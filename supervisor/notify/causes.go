@@ -59,7 +59,7 @@ func Causes(d *control.Document) (list []Message) {
 		}
 	}
 	if d.Config.Error != "" {
-		tell(threads.NotifyNeedsHuman, "config", "factory.toml has mistakes, which `disinto check` lists; the version "+
+		tell(threads.NotifyNeedsHuman, "config", "the configuration has mistakes, which `disinto check` lists; the version "+
 			"before it stays in force")
 	}
 	for i := range d.Agents {

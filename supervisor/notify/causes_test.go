@@ -96,7 +96,7 @@ func TestCauses(t *testing.T) {
 			d.Config.Error = "factory.toml:5: secret = 1"
 		}, []string{
 			"needs-human|problem internal error:  passes panicked|internal error: 17 passes panicked|",
-			"needs-human|config|factory.toml has mistakes, which `disinto check` lists; the version before it stays in " +
+			"needs-human|config|the configuration has mistakes, which `disinto check` lists; the version before it stays in " +
 				"force|",
 		}},
 		{"the forge", func(d *control.Document) {
