@@ -84,7 +84,7 @@ func (rn *sessionRunner) identified(x *session) bool {
 	if no.code == threads.RepoOff { // the next plan holds the repository's items
 		return false
 	}
-	if rn.state.holdAgent(x.Agent, x.Item.Ref.Repo, no) {
+	if rn.state.holdAgent(&x.agent, x.Item.Ref.Repo, no) {
 		where := ""
 		if no.code == threads.NoAccess {
 			where = " in " + x.Item.Ref.Repo
@@ -111,9 +111,9 @@ func (rn *sessionRunner) recheckRejected(ctx context.Context, thread string) {
 			rn.state.trust(a.Name)
 		case no.rest == unavailableRest:
 			no.code, no.why = threads.TokenRejected, rn.state.heldWhy(a.Name)
-			rn.state.holdAgent(a.Name, "", no)
+			rn.state.holdAgent(&a, "", no)
 		default:
-			rn.state.holdAgent(a.Name, "", no)
+			rn.state.holdAgent(&a, "", no)
 		}
 	}
 }
@@ -130,7 +130,7 @@ func (rn *sessionRunner) recheckAccount(x *session, r *ledger.Report) {
 	case no.code == threads.TokenRejected:
 		r.Rejected = no.why
 	case no.code == threads.NoAccess:
-		rn.state.holdAgent(x.Agent, x.Item.Ref.Repo, no)
+		rn.state.holdAgent(&x.agent, x.Item.Ref.Repo, no)
 		r.Off = no.why
 	case no.code == threads.RepoOff:
 		r.Off = no.why
@@ -184,16 +184,22 @@ func doubtOf(a *agents.Agent, login string, err error) *doubt {
 
 // holdAgent holds an agent while its account is in doubt, in one repository if it lacks access there. The hold is not
 // journalled: the next supervisor asks again. isNew reports whether the agent was not held for the same reason before.
-func (st *state) holdAgent(name, repo string, no *doubt) (isNew bool) {
+// It does not hold an agent that a reload has given another token since the forge was asked.
+func (st *state) holdAgent(asked *agents.Agent, repo string, no *doubt) (isNew bool) {
 	st.lockToChange()
 	defer st.mu.Unlock()
+	if st.cfg != nil {
+		if now := st.cfg.Agent(asked.Name); now != nil && now.Token != asked.Token {
+			return false
+		}
+	}
 	if no.code == threads.NoAccess {
 		r := ledger.Entry(st.ledger.Repos, repo)
-		isNew = r.Barred[name].Why != no.why
-		r.Bar(name, time.Now().Add(no.rest), no.why)
+		isNew = r.Barred[asked.Name].Why != no.why
+		r.Bar(asked.Name, time.Now().Add(no.rest), no.why)
 		return isNew
 	}
-	a := ledger.Entry(st.ledger.Agents, name)
+	a := ledger.Entry(st.ledger.Agents, asked.Name)
 	isNew = a.HeldWhy != no.why
 	var until time.Time
 	if no.rest != 0 {

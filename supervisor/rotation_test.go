@@ -30,7 +30,8 @@ func heldByOld(cfg *threads.Config, now time.Time) *state {
 }
 
 // A reload ends what an old secret held, and nothing else: an agent with a rejected token is asked about at once, and
-// is only then well; a usage limit ends with the key of its account, a missing right with the token that lacked it.
+// is only then well; a usage limit ends with the key of its account, a missing right with the token that lacked it. A
+// late answer about an old token holds nobody.
 func TestRotatedSecretsEndHolds(t *testing.T) {
 	now := time.Now()
 	old := func() *threads.Config {
@@ -74,6 +75,11 @@ func TestRotatedSecretsEndHolds(t *testing.T) {
 			if rests := it.CoolDown.After(at); rests != (key.Ref.Number == 1) {
 				t.Errorf("%s: %v rests: %v", name, key.Ref, rests)
 			}
+		}
+		late := &doubt{why: "the forge refuses its token", rest: time.Hour, code: threads.TokenRejected}
+		st.holdAgent(&old().Agents[0], "o/r", late) // asked before the reload
+		if got := st.ledger.Agent("dev-a").Held(at); got != tt.barred {
+			t.Errorf("%s: a late answer about the old token holds dev-a: %v", name, got)
 		}
 	}
 }
