@@ -92,7 +92,7 @@ func (v View) head(p *page, d *control.Document) {
 	up, had := "", " had"
 	if !v.Lost {
 		had = ":"
-		up = fmt.Sprintf(", up %s, pid %d", control.Age(v.Now.Sub(d.StartedAt)), d.PID)
+		up = ", up " + control.Age(v.Now.Sub(d.StartedAt))
 	}
 	p.line(fmt.Sprintf("disinto %s%s%s %s, %d of %s free, %s", d.Version, up, had,
 		running(len(d.Sessions)), free, control.Count(slots, "slot"),

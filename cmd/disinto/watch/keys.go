@@ -21,7 +21,7 @@ p           pause its agent, or resume it; P pauses or resumes everything
 r           retry its issue or pull request
 x           cancel its issue or pull request, and end its session
 h           the host: what was spent, servers, forge, file, disk
-q, Ctrl-C   leave
+q           back to all groups, or leave; Ctrl-C leaves
 
 Each command asks first. While no supervisor answers, the first line says so,
 and commands are off.`
@@ -115,7 +115,10 @@ func (m *Model) tableKey(name string) tea.Cmd {
 	}
 	switch name {
 	case "q":
-		return tea.Quit
+		if m.table.group == all {
+			return tea.Quit
+		}
+		m.table.choose(all)
 	case "esc", "0":
 		m.table.choose(all)
 	case "1", "2", "3", "4", "5":
@@ -204,8 +207,7 @@ func (m *Model) askEverything() {
 
 // show shows a text.
 func (m *Model) show(title, text string) {
+	m.page = &page{title: title, ended: true, before: m.filter, lines: lines(text)}
 	m.filter = ""
-	p := &page{title: title, ended: true, lines: strings.Split(strings.TrimSuffix(text, "\n"), "\n")}
-	p.layOut(m.width, m.pageHeight(), "")
-	m.page = p
+	m.fold()
 }

@@ -14,9 +14,9 @@ const kept = 5000
 type page struct {
 	title   string
 	root    bool     // it is the watched document itself, without a table to go back to
-	args    []string // the command line that it shows the output of
 	id      int
 	stop    func() // ends the command line; nil without one
+	before  string // the filter of the table
 	follows bool   // its end is what is new
 	tail    bool   // the end is shown, and stays in sight
 	ended   bool

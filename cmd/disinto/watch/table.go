@@ -131,12 +131,12 @@ func (t *table) name(rows []screen.Row) {
 		switch l.kind {
 		case row:
 			r := &rows[l.row]
-			key = fmt.Sprintf("%d %s %s", l.group, r.Name, r.Session)
+			key = r.Name + " " + r.Session // an item can move from one group to another
 			if seen[key]++; seen[key] > 1 {
 				key += fmt.Sprint(" ", seen[key])
 			}
 		case more:
-			key = fmt.Sprintf("%d more", l.group)
+			key = fmt.Sprint("more ", l.group)
 		case blank, heading:
 		}
 		t.keys = append(t.keys, key)
@@ -194,8 +194,8 @@ func (t *table) chosen() int {
 	return -1
 }
 
-// choose shows one group, or all of them.
-func (t *table) choose(g screen.Group) { t.group, t.at, t.top, t.key = g, 0, 0, "" }
+// choose shows one group, or all of them. The cursor stays on its row, if that is shown.
+func (t *table) choose(g screen.Group) { t.group, t.at, t.top = g, 0, 0 }
 
 // text returns the lines on the screen.
 func (t *table) text(v screen.View, rows []screen.Row) (out []string) {

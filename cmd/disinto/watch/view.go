@@ -120,9 +120,8 @@ const detailLines = 2
 
 // The keys, for screens of 80 columns.
 const (
-	tableKeys = "enter why  l log  p pause  r retry  x cancel  / filter  s sort  ? keys  q quit"
-	pageKeys  = "up, down, page up, page down scroll  g top  G end  / filter  q back"
-	rootKeys  = "up, down, page up, page down scroll  g top  G end  / filter  q quit"
+	tableKeys = "enter why  l log  p pause  r retry  x cancel  / filter  s sort  ? keys  q "
+	pageKeys  = "up, down, page up, page down scroll  g top  G end  / filter  q "
 )
 
 // foot returns the lines below: the chosen row in full, and a line for a question, a filter, an answer or the keys.
@@ -154,11 +153,13 @@ func (m *Model) prompt(v screen.View) string {
 	case m.said != "":
 		return first(m.said, m.failed)
 	case m.page != nil && m.page.root:
-		return v.Faint(rootKeys)
+		return v.Faint(pageKeys + "quit")
 	case m.page != nil:
-		return v.Faint(pageKeys)
+		return v.Faint(pageKeys + "back")
+	case m.table.group != all:
+		return v.Faint(tableKeys + "back")
 	}
-	return v.Faint(tableKeys)
+	return v.Faint(tableKeys + "quit")
 }
 
 // bodyHeight is the number of lines for the table.

@@ -140,7 +140,9 @@ func (m *Model) refresh() {
 	case m.news.Text != nil && (m.page == nil || m.page.root):
 		m.showDocument()
 	}
-	m.table.fill(m.rows, m.filter, m.bodyHeight())
+	if m.page == nil { // its filter is not the table's
+		m.table.fill(m.rows, m.filter, m.bodyHeight())
+	}
 }
 
 // showDocument shows a document other than the status, at the place where the person had scrolled to.
@@ -149,7 +151,7 @@ func (m *Model) showDocument() {
 		m.page = &page{root: true}
 	}
 	p := *m.page
-	p.lines = strings.Split(strings.TrimSuffix(m.news.Text(m.view()), "\n"), "\n")
+	p.lines = lines(m.news.Text(m.view()))
 	p.layOut(m.width, m.pageHeight(), m.filter)
 	m.page = &p
 }
@@ -238,9 +240,9 @@ func (m *Model) ended(e Ended) {
 
 // open shows the output of a command line. Its end shows first if it follows.
 func (m *Model) open(title string, follows bool, args ...string) tea.Cmd {
-	m.filter, m.typing = "", false
 	id, cmd, stop := m.start(args...)
-	m.page = &page{title: title, args: args, id: id, stop: stop, tail: follows, follows: follows}
+	m.page = &page{title: title, id: id, stop: stop, before: m.filter, tail: follows, follows: follows}
+	m.filter = ""
 	return cmd
 }
 
@@ -249,7 +251,7 @@ func (m *Model) close() {
 	if m.page.stop != nil {
 		m.page.stop()
 	}
-	m.page, m.filter, m.typing = nil, "", false
+	m.page, m.filter = nil, m.page.before
 }
 
 // fold lays out the page for a new size.

@@ -259,9 +259,9 @@ func TestCursor(t *testing.T) {
 			break
 		}
 	}
-	s.keys("enter").has("(0 shows everything)").keys("esc")
+	s.keys("enter").has("(0 shows everything)").has("q back").keys("q").ran("")
 	if s.m.table.group != all {
-		t.Error("escape does not show all groups again")
+		t.Error("q does not show all groups again")
 	}
 	groups := make(map[screen.Group]bool)
 	for range 10 {
@@ -331,7 +331,8 @@ func TestCommands(t *testing.T) {
 func TestPages(t *testing.T) {
 	s := show(t, 80, 24, status(t, "busy")).at("Use the parser").keys("enter").ran("1 why -- johba/harb#12")
 	s.has("why issue #12").has("waiting for output").tell(Output{ID: 1, Text: "waits: blocked by #11\n"}, Ended{ID: 1})
-	s.has("waits: blocked by #11").keys("esc").has("NEEDS YOU")
+	s.has("waits: blocked by #11").keys("/ z enter").tell(News{Doc: status(t, "busy"), At: noon})
+	s.has("only with z").keys("esc esc").has("NEEDS YOU")
 	if s.r.stopped != 1 {
 		t.Errorf("got %d ended command lines, want 1", s.r.stopped)
 	}
@@ -352,6 +353,15 @@ func TestPages(t *testing.T) {
 		t.Errorf("a page keeps %d lines, want at most %d", n, kept)
 	}
 	s.tell(Ended{ID: 2}).keys("q").has("NEEDS YOU").tell(Output{ID: 2, Text: "late\n"}).has("NEEDS YOU")
+	// Back from a page, the filter, the order and the chosen row are what they were.
+	s.keys("s s / # 1 enter").at("issue #12")
+	for _, key := range []string{"w", "l", "?", "h"} {
+		was := s.m.Screen()
+		s.keys(key + " / x enter esc q")
+		if got := s.m.Screen(); got != was {
+			t.Errorf("after %s the screen is\n%s, want\n%s", key, got, was)
+		}
+	}
 }
 
 // A document other than the status is a page that scrolls. Without a supervisor the screen says so.
