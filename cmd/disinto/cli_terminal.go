@@ -19,6 +19,7 @@ type terminal struct {
 	file    *os.File // nil when the output is not a terminal, or one that cannot be redrawn
 	colour  bool
 	width   int // 0 for no limit
+	height  int // the same
 	environ []string
 }
 
@@ -28,7 +29,7 @@ func (c *cli) terminal() *terminal {
 	t := &terminal{Writer: c.stdout, width: c.width, environ: c.environ}
 	f, ok := c.stdout.(*os.File)
 	if ok && term.IsTerminal(int(f.Fd())) {
-		t.width = widthOf(f)
+		t.width, t.height = sizeOf(f)
 		if c.getenv("TERM") != "dumb" {
 			t.file = f
 			t.colour = c.getenv("NO_COLOR") == ""
@@ -39,7 +40,7 @@ func (c *cli) terminal() *terminal {
 
 // view returns the settings for showing documents there.
 func (t *terminal) view(now time.Time) screen.View {
-	return screen.View{Now: now, Width: t.width, Colour: t.colour}
+	return screen.View{Now: now, Width: t.width, Height: t.height, Colour: t.colour}
 }
 
 // live reports whether the output can be redrawn.
@@ -48,13 +49,13 @@ func (t *terminal) live() bool { return t.file != nil }
 // shown reports whether a person sees the output, and not a program.
 func (t *terminal) shown() bool { return t.width > 0 }
 
-// widthOf returns the width in characters. An output that is not a terminal has none, because a program that reads it
+// sizeOf returns the size in characters. An output that is not a terminal has none, because a program that reads it
 // needs rows that are neither cut nor wrapped.
-func widthOf(f *os.File) int {
-	if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
-		return w
+func sizeOf(f *os.File) (width, height int) {
+	if w, h, err := term.GetSize(int(f.Fd())); err == nil && w > 0 && h > 0 {
+		return w, h
 	}
-	return 80 // the terminal of docker exec -t has no size at first
+	return 80, 24 // the terminal of docker exec -t has no size at first
 }
 
 // program returns the screen of a model. With a nil in it takes no keys.

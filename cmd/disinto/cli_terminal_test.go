@@ -54,7 +54,7 @@ func TestTerminal(t *testing.T) {
 		{"NO_COLOR", []string{"NO_COLOR=1"}, 80, "status/busy.txt"},
 		{"an empty NO_COLOR has no effect", []string{"NO_COLOR="}, 80, "status/busy-colour.txt"},
 		{"a terminal without colour", []string{"TERM=dumb"}, 80, "status/busy.txt"},
-		{"a terminal without a size", []string{"NO_COLOR=1"}, 0, "status/busy.txt"},
+		{"a terminal without a size", []string{"NO_COLOR=1"}, 0, "status/busy-low.txt"},
 		{"a wide terminal", []string{"NO_COLOR=1"}, 120, "status/busy-120.txt"},
 	}
 	for _, tt := range tests {

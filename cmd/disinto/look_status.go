@@ -22,7 +22,8 @@ func statusCommand(c *cli) *cobra.Command {
 		Long: `
 Asks the running supervisor. Exits 0 if the supervisor answers, even when the
 forge is down, and so serves as a health check. Without an answer it shows the
-last saved state and exits 1. It names the first twenty waiting items.`,
+last saved state and exits 1. Without --all it fits the terminal; a pipe gets
+the first twenty waiting items.`,
 		Example: `
   disinto status --watch
   disinto status --address https://factory.example.org`,

@@ -44,7 +44,7 @@ func (q *statusQuery) watch(ctx context.Context, p pace) error {
 	defer stop()
 	news := make(chan struct{}, 1)
 	lines := &lineRunner{ctx: ctx, c: q.c, at: q.at.args(), ended: poke(news)}
-	lines.width = func() int { return widthOf(t.file) }
+	lines.width = func() int { width, _ := sizeOf(t.file); return width }
 	program := t.program(ctx, watch.New(lines, "", t.colour), in)
 	lines.send = program.Send
 	go q.tell(ctx, p, news, program.Send)

@@ -40,7 +40,7 @@ func (v View) needed(d *control.Document) (rows []Row) {
 }
 
 // needs shows what needs a person.
-func (v View) needs(p *page, d *control.Document) {
+func (v View) needs(p *page, d *control.Document, most int) {
 	var rows [][]cell
 	for _, r := range v.needed(d) {
 		rows = append(rows, []cell{{r.Name, plain}, {r.Why, r.style}})
@@ -50,14 +50,7 @@ func (v View) needs(p *page, d *control.Document) {
 	}
 	p.end()
 	p.line("NEEDS YOU", bold)
-	shown := rows
-	if !v.All {
-		shown = rows[:min(len(rows), needsLines)]
-	}
-	p.table(-1, shown)
-	if more := len(rows) - len(shown); more > 0 {
-		p.line(fmt.Sprintf("and %d more: disinto status --all | less", more), faint)
-	}
+	p.most(most, -1, rows)
 }
 
 // remedied appends a remedy to a reason, which may end with a sentence from an agent.

@@ -18,6 +18,7 @@ import (
 type View struct {
 	Now    time.Time // the time for computing ages
 	Width  int       // the largest number of columns of a line; 0 means no limit
+	Height int       // the lines of the terminal, which a status fits; 0 means no limit
 	Colour bool      // whether escape sequences colour the text
 	All    bool      // whether a status shows every waiting item and ended session
 	Lost   bool      // no supervisor answers: the status is the last saved one, from Now

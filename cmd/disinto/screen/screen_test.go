@@ -59,9 +59,9 @@ func documents(t *testing.T) []document {
 	broken := *report
 	broken.Violations, broken.Missing = []string{"two agents in slot 0 of llama at 12:00:00"}, []int64{5}
 	return []document{
-		status("busy", "pipe", "colour", "lost"), status("trouble"), status("hostile"), status("empty"), status("paused"),
-		status("services"),
-		status("elsewhere"),
+		status("busy", "pipe", "colour", "lost", "low"), status("trouble", "low"), status("hostile"), status("empty"),
+		status("paused"), status("services"), status("elsewhere"),
+		{name: "status/crowd", also: []string{"low", "wide"}, show: func(v View) string { return v.Status(crowd(t)) }},
 		{name: "status/demo", now: live.Forge.LastScan, show: func(v View) string { return v.Status(live) }},
 		noMore("busy", "pipe", "lost"), noMore("trouble"), noMore("paused"), noMore("empty"),
 		why("cycle", "pipe"), why("pairing", "pipe", "colour"), why("agent"), why("thread"), why("merged"),
@@ -127,6 +127,7 @@ var audits = func() []audit.Report {
 func TestScreens(t *testing.T) {
 	views := map[string]View{
 		"": {Width: 80}, "120": {Width: 120}, "pipe": {}, "colour": {Width: 80, Colour: true}, "lost": {Lost: true},
+		"low": {Width: 80, Height: 24}, "wide": {Width: 120, Height: 40},
 	}
 	for _, d := range documents(t) {
 		for _, name := range append([]string{"", "120"}, d.also...) {
@@ -141,6 +142,9 @@ func TestScreens(t *testing.T) {
 				}
 				text := d.show(v)
 				golden(t, filepath.Join("testdata", path+".txt"), text)
+				if n := strings.Count(text, "\n"); v.Height > 0 && n >= v.Height {
+					t.Errorf("got %d lines on a terminal of %d, and the prompt needs one", n, v.Height)
+				}
 				for line := range strings.Lines(unstyled(text)) {
 					line = strings.TrimSuffix(line, "\n")
 					if v.Width > 0 && Columns(line) > v.Width || line != strings.TrimRight(line, " ") {

@@ -19,29 +19,71 @@ const queueLines, recentLines = 20, 6
 // unqueuedNames is how many issues without the label backlog the status names. Their numbers fit into a line.
 const unqueuedNames = 6
 
+// limits are the largest numbers of rows of the parts of a status.
+type limits struct{ host, recent, held, queue, slots, needs int }
+
 // Status shows a status document: whether it is live, items that need a person, slots with their agents, the queue with
-// reasons, ended sessions, and last the host.
+// reasons, ended sessions, and last the host. Without All it is bounded, and no higher than the terminal, where what
+// needs a person is cut last.
 func (v View) Status(d *control.Document) string {
 	v.repo = onlyRepo(d)
-	each, _ := listed(d)
-	queue, recent := len(each), len(d.Recent)
-	if !v.All {
-		queue, recent = min(queue, queueLines), min(recent, recentLines)
+	const every = 1 << 30
+	if v.All {
+		return v.status(d, &limits{every, every, every, every, every, every})
 	}
-	return v.atWork(d, queue, recent) + v.foot(d)
+	held := 2*len(d.Threads) + len(d.Repos) + len(d.Agents) + 2
+	n := limits{1, min(recentLines, len(d.Recent)), held, queueLines, len(d.Sessions), needsLines}
+	for _, t := range d.Threads {
+		n.slots += len(t.Slots)
+	}
+	text := v.status(d, &n)
+	cut := func(rows *int, least int) {
+		for v.Height > 0 && *rows > least {
+			over := strings.Count(text, "\n") + 1 - v.Height // the prompt of the shell needs a line
+			if over <= 0 {
+				return
+			}
+			*rows = max(least, *rows-(over+2)/3)
+			text = v.status(d, &n)
+		}
+	}
+	cut(&n.recent, 2)
+	cut(&n.host, 0)
+	cut(&n.recent, 0)
+	for _, least := range []int{5, 3, 1} {
+		cut(&n.held, least)
+		cut(&n.queue, least)
+		cut(&n.slots, least)
+	}
+	cut(&n.needs, 1)
+	return text
 }
 
-// atWork shows what needs a person, what runs, what waits and what has ended.
-func (v View) atWork(d *control.Document, queue, recent int) string {
+func (v View) status(d *control.Document, n *limits) string {
 	p := v.page()
 	v.head(p, d)
-	v.needs(p, d)
-	v.threads(p, d)
+	v.needs(p, d, n.needs)
+	v.threads(p, d, n.slots)
 	v.services(p, d)
-	v.waiting(p, d)
-	v.queue(p, d, queue)
-	v.recent(p, d, recent)
+	v.waiting(p, d, n.held)
+	v.queue(p, d, n.queue)
+	v.recent(p, d, n.recent)
+	if n.host > 0 {
+		p.text.WriteString(v.foot(d))
+	}
 	return p.text.String()
+}
+
+// most writes the first rows of a table, and counts the others.
+func (p *page) most(n, titles int, rows [][]cell) {
+	p.table(titles, rows[:min(n, len(rows))])
+	p.rest(len(rows) - n)
+}
+
+func (p *page) rest(rows int) {
+	if rows > 0 {
+		p.line(fmt.Sprintf("and %d more: disinto status --all", rows), faint)
+	}
 }
 
 // foot shows what was spent, the servers of models, the forge, the configuration and the machine.
@@ -156,7 +198,7 @@ func config(c control.ConfigDocument) []cell {
 }
 
 // threads shows every slot of every thread, with one line for each session in it.
-func (v View) threads(p *page, d *control.Document) {
+func (v View) threads(p *page, d *control.Document, most int) {
 	rows := [][]cell{row(faint, "THREAD", "SLOT", "AGENT", "WORK", v.forWords(), "TITLE")}
 	for _, t := range d.Threads {
 		first := len(rows)
@@ -167,7 +209,10 @@ func (v View) threads(p *page, d *control.Document) {
 			rows[first][0] = cell{t.Name, bold}
 		}
 	}
-	p.headed(5, rows)
+	if len(rows) > 1 {
+		p.end()
+		p.most(most+1, 5, rows)
+	}
 }
 
 // forWords heads the column of how long something runs. What the last state shows may not run any more.
@@ -234,7 +279,7 @@ func elsewhere(place string) string {
 
 // waiting shows threads that start nothing, paused repositories, held agents with the remedy, and idle agents in one
 // line.
-func (v View) waiting(p *page, d *control.Document) {
+func (v View) waiting(p *page, d *control.Document, most int) {
 	var rows [][]cell
 	for _, t := range d.Threads {
 		if t.Paused && !d.Paused {
@@ -276,7 +321,7 @@ func (v View) waiting(p *page, d *control.Document) {
 	}
 	if len(rows) > 0 {
 		p.end()
-		p.table(-1, rows)
+		p.most(most, -1, rows)
 	}
 }
 
@@ -291,13 +336,13 @@ func sessionsOn(d *control.Document, thread string) (n int) {
 
 // queue shows each waiting item on a line. Issues without the label backlog share one line, because they have the same
 // reason.
-func (v View) queue(p *page, d *control.Document, limit int) {
+func (v View) queue(p *page, d *control.Document, most int) {
 	each, backlog := listed(d)
 	if len(each)+len(backlog) == 0 {
 		return
 	}
 	p.end()
-	shown := each[:min(limit, len(each))]
+	shown := each[:min(most, len(each))]
 	rows := [][]cell{row(faint, "WAITS", "TITLE", "WHY")}
 	for _, q := range shown {
 		rows = append(rows, row(plain, v.work(q.Kind, q.Repo, q.Number), q.Title, v.relative(v.short(q.Why))))
@@ -308,12 +353,7 @@ func (v View) queue(p *page, d *control.Document, limit int) {
 	if len(shown) > 0 {
 		p.table(1, rows)
 	}
-	switch more := len(each) - len(shown); {
-	case more > 0 && len(shown) == 0: // no item fits
-		p.line(numbered(more, "item waits", "items wait"), faint)
-	case more > 0:
-		p.line(fmt.Sprintf("and %d more", more), faint)
-	}
+	p.rest(len(each) - len(shown))
 	if len(backlog) > 0 {
 		p.line(backlog[0].Why+": "+v.firstNames(backlog, unqueuedNames), faint)
 	}
@@ -357,7 +397,7 @@ func (v View) firstNames(items []control.QueueDocument, limit int) string {
 }
 
 func (v View) recent(p *page, d *control.Document, limit int) {
-	if limit = min(limit, len(d.Recent)); limit <= 0 {
+	if limit = min(limit, len(d.Recent)); limit == 0 {
 		return
 	}
 	rows := [][]cell{row(faint, "ENDED", "AGENT", "WORK", "TOOK", "OUTCOME")}

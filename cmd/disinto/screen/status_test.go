@@ -1,6 +1,7 @@
 package screen
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +14,8 @@ import (
 
 var noon = time.Date(2026, 11, 3, 12, 0, 0, 0, time.UTC)
 
-func TestStatusViewBoundsQueue(t *testing.T) {
+// crowd is a factory with more rows of each kind than a screen has lines.
+func crowd(t *testing.T) *control.Document {
 	d := read[control.Document](t, "status/busy.json")
 	for i := range 53 {
 		d.Queue = append(d.Queue, control.QueueDocument{Repo: "johba/harb", Number: int64(100 + i)})
@@ -25,15 +27,28 @@ func TestStatusViewBoundsQueue(t *testing.T) {
 			Since: noon.Add(-time.Duration(i) * time.Hour), Mend: "`disinto retry johba/harb#200`",
 		})
 	}
+	for i := range 30 {
+		s := d.Sessions[0]
+		s.Agent, s.Slot = fmt.Sprint("dev-", i), i+2
+		d.Threads[1].Slots = append(d.Threads[1].Slots, control.SlotDocument{Index: i + 2, Agents: []string{s.Agent}})
+		d.Sessions = append(d.Sessions, s)
+		d.Agents = append(d.Agents, control.AgentDocument{Name: s.Agent + "x", State: control.AgentHeld, Why: "rests"})
+		d.Recent = append(d.Recent, d.Recent[0])
+	}
+	return d
+}
+
+func TestStatusViewBoundsQueue(t *testing.T) {
+	d := crowd(t)
 	got := (View{Now: noon, Width: 80}).Status(d)
-	if !strings.Contains(got, "\nand 35 more\n") || !strings.Contains(got, "\nand 6 more: disinto status --all | less\n") {
+	if !strings.Contains(got, "\nand 35 more: disinto") || !strings.Contains(got, "\nand 6 more: disinto status --all\n") {
 		t.Errorf("got no count of the 35 and 6 items that are not shown:\n%s", got)
 	}
 	if !strings.Contains(got, "\n\nNEEDS YOU\n") || strings.Index(got, "issue #207") > strings.Index(got, "issue #206") {
 		t.Errorf("items that need a person are not first, oldest first:\n%s", got)
 	}
 	// A pipe gets lines of any length, and with All every row.
-	if got = (View{Now: noon}).Status(d); !strings.Contains(got, "\nand 35 more\n") {
+	if got = (View{Now: noon}).Status(d); !strings.Contains(got, "\nand 35 more: disinto") {
 		t.Errorf("a pipe: got no count of the 35 items that are not shown:\n%s", got)
 	}
 	got = View{Now: noon, All: true}.Status(d)

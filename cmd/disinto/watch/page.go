@@ -13,7 +13,7 @@ const kept = 5000
 // page is a text that is shown instead of the table: the answer of why, a log, or a document of its own.
 type page struct {
 	title   string
-	root    bool     // it is the watched document itself, without a table to go back to
+	root    bool // it is the watched document itself, without a table to go back to
 	id      int
 	stop    func() // ends the command line; nil without one
 	before  string // the filter of the table
