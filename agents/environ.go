@@ -279,6 +279,10 @@ func matches(patterns []string, name string) bool {
 	})
 }
 
+// gitSilence is how many seconds git waits for a byte of an answer; without it, for ever. Preparing the clone of
+// a large repository can take minutes, and forges buffer the signs of life that git sends meanwhile.
+const gitSilence = "300"
+
 // contract sets the variables on which every agent's program can rely.
 func (e *Env) contract(vars map[string]string) {
 	email := NoReply(e.Agent.Login, e.ForgeURL)
@@ -307,12 +311,14 @@ func (e *Env) contract(vars map[string]string) {
 		"FORGE_API":   e.ForgeAPI,
 		"FORGE_TOKEN": e.Agent.Token.Reveal(),
 
-		"HOME":                e.Home,
-		"PWD":                 e.Workspace, // opencode trusts it more than the kernel, and would work in our own directory
-		"GIT_AUTHOR_NAME":     e.Agent.Name,
-		"GIT_AUTHOR_EMAIL":    email,
-		"GIT_COMMITTER_NAME":  e.Agent.Name,
-		"GIT_COMMITTER_EMAIL": email,
+		"HOME":                     e.Home,
+		"PWD":                      e.Workspace, // opencode trusts it more than the kernel, and would work in ours
+		"GIT_AUTHOR_NAME":          e.Agent.Name,
+		"GIT_AUTHOR_EMAIL":         email,
+		"GIT_COMMITTER_NAME":       e.Agent.Name,
+		"GIT_COMMITTER_EMAIL":      email,
+		"GIT_HTTP_LOW_SPEED_TIME":  cmp.Or(vars["GIT_HTTP_LOW_SPEED_TIME"], gitSilence),
+		"GIT_HTTP_LOW_SPEED_LIMIT": cmp.Or(vars["GIT_HTTP_LOW_SPEED_LIMIT"], "1"),
 	})
 	vars["DISINTO_MAX_UNSEEN"] = strconv.FormatInt(e.MaxUnseen, 10)
 	delete(vars, "DISINTO_MAX_TOKENS")

@@ -71,6 +71,8 @@ func TestEnvironContract(t *testing.T) {
 		"GIT_AUTHOR_NAME=dev-qwen",
 		"GIT_COMMITTER_EMAIL=qwen@noreply.forgejo",
 		"GIT_COMMITTER_NAME=dev-qwen",
+		"GIT_HTTP_LOW_SPEED_LIMIT=1",
+		"GIT_HTTP_LOW_SPEED_TIME=300",
 		"HOME=/var/lib/disinto/home/dev-qwen",
 		"PWD=/var/lib/disinto/work/harb-12",
 	}
@@ -78,6 +80,9 @@ func TestEnvironContract(t *testing.T) {
 		t.Errorf("Environ without a base (-want +got):\n%s", diff)
 	}
 
+	if got := Environ([]string{"GIT_HTTP_LOW_SPEED_TIME=9"}, session()); Getenv(got, "GIT_HTTP_LOW_SPEED_TIME") != "9" {
+		t.Errorf("Environ with a patience of git = %q, want it kept", got)
+	}
 	limited := session()
 	limited.Left = Budget{Tokens: 900, USD: 0.25}
 	got := Environ([]string{"DISINTO_MAX_TOKENS=1", "DISINTO_MAX_USD=1"}, limited)

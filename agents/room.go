@@ -76,15 +76,15 @@ type Phase string
 const (
 	PhaseSetup  Phase = "setup"
 	PhaseVerify Phase = "verify"
+	PhaseForge  Phase = "forge" // the session waits for a forge that does not answer
 )
 
-// Verb names the phase as something that happens.
-func (p Phase) Verb() string {
-	if p == PhaseVerify {
-		return "verifying"
-	}
-	return "setting up"
+var phaseVerbs = map[Phase]string{
+	PhaseSetup: "setting up", PhaseVerify: "verifying", PhaseForge: "waiting for the forge",
 }
+
+// Verb names the phase as something that happens.
+func (p Phase) Verb() string { return phaseVerbs[p] }
 
 // Doing is the phase in which a session is, and how many messages of its inbox its agent has heard. Without a phase its
 // agent works.
@@ -97,7 +97,7 @@ type Doing struct {
 // Known returns what a program reports, without a phase that does not exist, and with a plausible number.
 func (d Doing) Known() Doing {
 	d.Heard = min(max(d.Heard, 0), MostMessages)
-	if d.Phase != PhaseSetup && d.Phase != PhaseVerify {
+	if phaseVerbs[d.Phase] == "" {
 		return Doing{Heard: d.Heard}
 	}
 	return d

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"codeberg.org/johba/disinto/forge"
 )
@@ -56,7 +57,7 @@ func (d *fakeDesk) File(_ context.Context, _, path string) (string, error) {
 
 func (d *fakeDesk) run(t *testing.T) *run {
 	item := work{Repo: "a/b", Number: 3, Role: "dev", Kind: "issue"}
-	return &run{Program: &Program{Desk: d, Out: t.Output()}, work: item}
+	return &run{Program: &Program{Desk: d, Out: t.Output(), Now: time.Now}, work: item}
 }
 
 // A prompt has the oldest comments, skips empty ones, and cuts a long one.

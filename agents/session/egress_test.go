@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/egress"
@@ -86,8 +87,10 @@ func TestRefusedInPull(t *testing.T) {
 		u.User = url.UserPassword("session", "pw")
 		d := new(pullDesk)
 		r := &run{
-			Program: &Program{Environ: []string{"HTTPS_PROXY=" + u.String()}, Desk: d, Out: t.Output()},
-			work:    work{Egress: "@npm"},
+			Program: &Program{
+				Environ: []string{"HTTPS_PROXY=" + u.String()}, Desk: d, Out: t.Output(), Now: time.Now,
+			},
+			work: work{Egress: "@npm"},
 		}
 		if reason, err := r.open(t.Context(), &promptData{}, "T", "What I did."); err != nil || reason != "opened #7" {
 			t.Errorf("%s, %v", reason, err)

@@ -18,7 +18,8 @@ import (
 type git struct {
 	run     func(context.Context, agents.Cmd) error
 	environ []string
-	forge   string // the address of which a failure is the forge's
+	forge   string                      // the address of which a failure is the forge's
+	answers func(context.Context) error // why the forge does not answer; nil where nobody can ask it
 }
 
 func newGit(run func(context.Context, agents.Cmd) error, w work, environ []string) git {
@@ -36,7 +37,8 @@ func newGit(run func(context.Context, agents.Cmd) error, w work, environ []strin
 	settings = append(settings, lfsSettings(w.repoURL())...)
 	env := slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
 		rest, found := strings.CutPrefix(entry, "GIT_")
-		return found && !strings.HasPrefix(rest, "AUTHOR_") && !strings.HasPrefix(rest, "COMMITTER_")
+		ours := func(prefix string) bool { return strings.HasPrefix(rest, prefix) }
+		return found && !slices.ContainsFunc([]string{"AUTHOR_", "COMMITTER_", "HTTP_LOW_SPEED_"}, ours)
 	})
 	env = append(env, "GIT_TERMINAL_PROMPT=0", "LC_ALL=C", "GIT_CEILING_DIRECTORIES="+w.Workspace,
 		"GIT_NO_REPLACE_OBJECTS=1", // an agent's git replace changes what it sees, not what it pushes
@@ -44,7 +46,7 @@ func newGit(run func(context.Context, agents.Cmd) error, w work, environ []strin
 	for i, s := range settings {
 		env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i, s[0]), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i, s[1]))
 	}
-	return git{run, env, w.ForgeURL}
+	return git{run: run, environ: env, forge: w.ForgeURL}
 }
 
 // authorization returns the header with which git and git-lfs sign in. It has the token as a password: the git servers

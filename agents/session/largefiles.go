@@ -82,7 +82,7 @@ func (t *tree) fetchLargeFiles(ctx context.Context, revs ...string) (missing err
 	if err != nil {
 		return nil, err
 	}
-	_, missing = t.do(ctx, t.mirror, append([]string{"lfs", "fetch", t.url}, revs...)...)
+	_, missing = t.ask(ctx, t.mirror, append([]string{"lfs", "fetch", t.url}, revs...)...)
 	return missing, ctx.Err()
 }
 
@@ -123,7 +123,7 @@ func (t *tree) upload(ctx context.Context, files []forge.LargeFile) error {
 		}
 	}
 	for ids := range slices.Chunk(args[here:], 1_000) { // a command line has 2 MB
-		if _, err := t.do(ctx, dir, append(slices.Clone(args[:here]), ids...)...); err != nil {
+		if _, err := t.ask(ctx, dir, append(slices.Clone(args[:here]), ids...)...); err != nil {
 			return err
 		}
 	}

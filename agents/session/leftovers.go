@@ -83,7 +83,7 @@ func (t *tree) snapshot(ctx context.Context, why string) (*snapshot, error) {
 	}
 	index := filepath.Join(gitDir, "disinto-index")
 	defer os.Remove(index)
-	indexed := git{t.run, append(slices.Clone(t.environ), "GIT_INDEX_FILE="+index), t.forge}
+	indexed := git{run: t.run, environ: append(slices.Clone(t.environ), "GIT_INDEX_FILE="+index), forge: t.forge}
 	// The copy knows which files are unchanged. Without it git would read all of them, in the seconds after a signal.
 	if text, err := plainfile.Read(filepath.Join(gitDir, "index"), maxIndex); err != nil || writeFile(index, text) != nil {
 		if _, err := indexed.do(ctx, t.dir, "read-tree", "HEAD"); err != nil {

@@ -94,7 +94,7 @@ func (t *tree) unshallow(ctx context.Context) {
 		return
 	}
 	args := []string{"fetch", "--quiet", "--no-tags", "--unshallow", t.url, "+refs/heads/*:" + remotes + "*"}
-	if _, err := t.do(ctx, t.mirror, args...); err == nil {
+	if _, err := t.ask(ctx, t.mirror, args...); err == nil {
 		_ = os.RemoveAll(border) // names only what the forge does not know
 	}
 }

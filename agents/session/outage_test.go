@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -22,6 +24,7 @@ func TestUnreachable(t *testing.T) {
 			"connect to server": true,
 		"fatal: unable to access 'http://forge:3000/a/b.git/': Could not resolve host: forge":                  true,
 		"fatal: unable to access 'http://forge:3000/a/b.git/': Connection timed out after 300000 milliseconds": true,
+		"fatal: unable to access 'http://forge:3000/a/b.git/': Operation too slow. Less than 1 bytes/sec":      true,
 		"fatal: unable to access 'http://forge:3000/a/b.git/': Empty reply from server":                        true,
 		"fatal: unable to access 'http://forge:3000/a/b.git/': The requested URL returned error: 502":          true,
 		"fatal: unable to access 'http://forge:3000/a/b.git/': The requested URL returned error: 403":          false,
@@ -60,14 +63,27 @@ func TestOutlast(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := (&fakeDesk{}).run(t)
-				r.heard, r.Now = tt.heard, time.Now
+				r.heard, r.Now, r.ResultPath = tt.heard, time.Now, filepath.Join(t.TempDir(), "result")
 				began, n := time.Now(), 0
+				shown := func() agents.Doing {
+					text, _ := os.ReadFile(r.ResultPath)
+					_, d, _ := agents.ParseProgress(text)
+					return d
+				}
 				err := r.outlast(t.Context(), func() error {
-					if n++; n <= tt.fails {
+					if n++; n == 2 {
+						if d := shown(); d != (agents.Doing{Phase: agents.PhaseForge, Since: began.UTC()}) {
+							t.Errorf("shows %+v while it waits", d)
+						}
+					}
+					if n <= tt.fails {
 						return tt.with
 					}
 					return nil
 				})
+				if d := shown(); d != (agents.Doing{}) {
+					t.Errorf("shows %+v at the end", d)
+				}
 				if took := time.Since(began); took < tt.took || took > tt.took+30*time.Second || n != tt.attempts {
 					t.Errorf("%d attempts in %s", n, took)
 				}
@@ -85,5 +101,52 @@ func TestOutlast(t *testing.T) {
 	r.heard, r.Now = true, time.Now
 	if err := r.outlast(ctx, func() error { cancel(); return down }); !errors.Is(err, forge.ErrUnavailable) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A git command is ended once the forge has answered nobody for a minute. One that a busy forge makes wait goes on.
+func TestAskSilentForge(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		silent func(time.Duration) bool // whether the forge does not answer then
+		needs  time.Duration            // for git, if it is not ended
+		took   time.Duration
+		down   bool
+	}{
+		{"stopped", func(time.Duration) bool { return true }, time.Hour, 85 * time.Second, true},
+		{"busy", func(time.Duration) bool { return false }, time.Hour, time.Hour, false},
+		{"stopped for a moment", func(at time.Duration) bool { return at < time.Minute }, time.Hour, time.Hour, false},
+		{"stopped later", func(at time.Duration) bool { return at > 5*time.Minute }, time.Hour, 385 * time.Second, true},
+		{"done in time", func(time.Duration) bool { return true }, 70 * time.Second, 70 * time.Second, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				g := git{
+					run: func(ctx context.Context, _ agents.Cmd) error {
+						select {
+						case <-ctx.Done():
+							return ctx.Err()
+						case <-time.After(tt.needs):
+							return nil
+						}
+					},
+					answers: func(ctx context.Context) error {
+						if !tt.silent(time.Since(began)) {
+							return nil
+						}
+						select {
+						case <-ctx.Done():
+						case <-time.After(10 * time.Second):
+						}
+						return fmt.Errorf("cannot read a/b: %w", forge.ErrUnavailable)
+					},
+				}
+				_, err := g.ask(t.Context(), "", "push")
+				if took := time.Since(began); took != tt.took || errors.Is(err, forge.ErrUnavailable) != tt.down {
+					t.Errorf("ended after %s: %v", took, err)
+				}
+			})
+		})
 	}
 }

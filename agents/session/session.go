@@ -68,6 +68,10 @@ func (p *Program) newRun(w work) *run {
 	}
 	safe := *p
 	safe.Desk, r.Program = &r.post, &safe
+	r.tree.answers = func(ctx context.Context) error {
+		_, err := p.Desk.Repository(ctx, w.Repo)
+		return err
+	}
 	r.tree.missingFiles = func(ctx context.Context, files []forge.LargeFile) ([]forge.LargeFile, error) {
 		return p.Desk.MissingFiles(ctx, w.Repo, files)
 	}

@@ -137,7 +137,7 @@ func (r *run) dropTaken(ctx context.Context) {
 			continue
 		}
 		to := "refs/heads/" + branch
-		if _, err := t.do(ctx, t.mirror, "push", "--quiet", "--force-with-lease="+to+":"+commit, t.url, ":"+to); err != nil {
+		if _, err := t.ask(ctx, t.mirror, "push", "--quiet", "--force-with-lease="+to+":"+commit, t.url, ":"+to); err != nil {
 			r.logf("cannot delete %s: %v", branch, err)
 			continue
 		}

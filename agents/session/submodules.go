@@ -52,10 +52,10 @@ func (t *tree) fillSubmodules(ctx context.Context, forge, dir, from string, left
 		}
 		*left--
 		settings := [][2]string{{"submodule." + name + ".url", at}, {"submodule." + name + ".update", "checkout"}}
-		g := git{t.run, withSettings(t.environ, settings), t.forge}
+		g := git{t.run, withSettings(t.environ, settings), t.forge, t.answers}
 		scheme, _, _ := strings.Cut(forge, ":")
 		g.environ = append(g.environ, "GIT_ALLOW_PROTOCOL="+scheme, "GIT_LFS_SKIP_SMUDGE=1")
-		_, err := g.do(ctx, dir, "submodule", "--quiet", "update", "--init", "--force", "--", path)
+		_, err := g.ask(ctx, dir, "submodule", "--quiet", "update", "--init", "--force", "--", path)
 		if err != nil {
 			absent = append(absent, path+": "+firstWords(err.Error()))
 			continue

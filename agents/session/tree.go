@@ -47,7 +47,7 @@ func (t *tree) fetch(ctx context.Context, more ...string) error {
 	}
 	_ = os.RemoveAll(filepath.Join(t.mirror, "info", "exclude")) // of another session, which may have hidden everything
 	args := []string{"fetch", "--quiet", "--prune", "--no-tags", t.url, "+refs/heads/*:" + remotes + "*"}
-	_, err := t.do(ctx, t.mirror, append(args, more...)...)
+	_, err := t.ask(ctx, t.mirror, append(args, more...)...)
 	return err
 }
 
@@ -176,7 +176,7 @@ func (t *tree) pushCommit(ctx context.Context, commit, branch, expected string) 
 		return err
 	}
 	ref := "refs/heads/" + branch
-	_, err := t.do(ctx, t.mirror, "push", "--quiet", "--force-with-lease="+ref+":"+expected, t.url, commit+":"+ref)
+	_, err := t.ask(ctx, t.mirror, "push", "--quiet", "--force-with-lease="+ref+":"+expected, t.url, commit+":"+ref)
 	if e, ok := errors.AsType[*gitFailure](err); ok {
 		if no := refusalIn(e.said); no != nil {
 			return no

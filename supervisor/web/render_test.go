@@ -104,6 +104,12 @@ func TestServices(t *testing.T) {
 func TestProgress(t *testing.T) {
 	x := control.SessionDocument{Kind: "issue", StartedAt: noon, UsualSeconds: 600}
 	html := []byte(render("session", "x", x).HTML)
+	x.Doing = agents.Doing{Phase: agents.PhaseForge, Since: noon}
+	for _, row := range []string{"session", "runs"} {
+		if got := string(render(row, "x", x).HTML); !strings.Contains(got, "waiting for the forge, <time") {
+			t.Errorf("got %s, want what the session waits for", got)
+		}
+	}
 	for minutes, want := range map[int]string{
 		0: `width="1"`, 5: `width="50"`, 10: `width="100"`, 11: `width="100" class="over"`,
 	} {
