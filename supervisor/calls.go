@@ -17,6 +17,9 @@ const callTimeout = 30 * time.Second
 // lookTime is how long a slot waits for the forge's view of an ended session.
 const lookTime = 10 * time.Second
 
+// showTime bounds the question to the forge within a reading request, for which clients wait four seconds.
+const showTime = 3 * time.Second
+
 // call makes one call to the forge within a time limit. A panic in it counts as an unreadable answer: sessions and
 // chores call from goroutines of their own, where a panic would end PID 1 and every agent with it. That happened once,
 // when a pull request appeared between two requests of one FetchItem.

@@ -53,19 +53,31 @@ func (h *history) show(_ context.Context, query url.Values) (*control.ItemDocume
 	return h.life("show", item)
 }
 
-// life collects everything that forge and journal know of an item; verb is the command's name in a refusal.
-func (h *history) life(verb string, item forge.Ref) (*control.ItemDocument, error) {
-	look, err := h.fetchItem(item, time.Now())
-	down := errors.Is(err, forge.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)
-	if down {
+// look reads an item from the forge, in the time of a reading request; down reports that the forge does not answer, and
+// look is then what the scans know.
+func (h *history) look(item forge.Ref) (look forge.ItemFacts, down bool, err error) {
+	err = h.call(h.base, showTime, func(ctx context.Context, f Forge) (err error) {
+		look, err = f.FetchItem(ctx, item, time.Now())
+		return err
+	})
+	if down = errors.Is(err, forge.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded); down {
 		look = h.state.shown(item)
 	}
+	return look, down, err
+}
+
+// life collects everything that forge and journal know of an item; verb is the command's name in a refusal.
+func (h *history) life(verb string, item forge.Ref) (*control.ItemDocument, error) {
+	look, down, err := h.look(item)
 	d := control.ItemOf(item, look)
 	if err != nil && (!down || d == nil) {
 		return nil, notDone(verb, item, err)
 	}
 	if d == nil {
 		return nil, notDone(verb, item, forge.ErrNotFound)
+	}
+	if down {
+		d.NotRead = text(notDone(verb, item, err))
 	}
 	chain := item
 	if look.Pull != nil {
@@ -102,9 +114,20 @@ func (h *history) life(verb string, item forge.Ref) (*control.ItemDocument, erro
 		}
 	}
 	if down && !strings.Contains(d.Verdict, notReadWords) {
-		d.Verdict += " (as last read: the forge does not answer)"
+		d.Verdict += notRead(h.state.lastRead(item.Repo))
 	}
 	return d, nil
+}
+
+// lastRead returns when a scan read a repository last.
+func (st *state) lastRead(repo string) time.Time {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	r, _ := st.facts.Repo(repo)
+	if r.AsOf.IsZero() {
+		return r.LastRead
+	}
+	return r.AsOf
 }
 
 // shown returns an item and its pull requests as the newest scan that showed them, without comments; empty if no scan

@@ -98,7 +98,9 @@ func notDone(verb string, item forge.Ref, err error) error {
 	switch {
 	case errors.Is(err, forge.ErrNotFound):
 		return control.NotFound("cannot %s %s: there is no such issue or pull request", verb, item)
-	case errors.Is(err, forge.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded):
+		return control.NotNow("cannot %s %s now: the forge does not answer", verb, item)
+	case errors.Is(err, forge.ErrUnavailable):
 		return control.NotNow("cannot %s %s now: %s", verb, item, text(err))
 	}
 	return control.Conflict("cannot %s %s: %s", verb, item, text(err))

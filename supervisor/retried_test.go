@@ -69,7 +69,10 @@ func TestShowWithForgeDown(t *testing.T) {
 		w.Forge.Fail(func(context.Context, string) error { return forge.ErrUnavailable })
 		time.Sleep(2 * time.Minute)
 		for path, want := range map[string][]string{
-			"/v1/show?ref=1": {`"title":"one"`, `"state":"open"`, "(as last read: the forge does not answer)"},
+			"/v1/show?ref=1": {
+				`"title":"one"`, `"state":"open"`, "(as of 2000-01-01T00:00:0", "the forge is not read",
+				`"not_read":"cannot show johba/harb#1 now: `,
+			},
 			"/v1/show?ref=9": {"cannot show johba/harb#9 now: forge unavailable"},
 		} {
 			r := httptest.NewRecorder()
@@ -79,6 +82,13 @@ func TestShowWithForgeDown(t *testing.T) {
 					t.Errorf("%s: got %s, want %q in it", path, r.Body, part)
 				}
 			}
+		}
+		w.Forge.Fail(func(ctx context.Context, _ string) error { <-ctx.Done(); return ctx.Err() })
+		r, began := httptest.NewRecorder(), time.Now()
+		l.Handler().ServeHTTP(r, httptest.NewRequest("GET", "/v1/show?ref=1", nil))
+		const want = `"not_read":"cannot show johba/harb#1 now: the forge does not answer"`
+		if took := time.Since(began); took >= 4*time.Second || !strings.Contains(r.Body.String(), want) {
+			t.Errorf("got %s after %s, want %s before the client gives up", r.Body, took, want)
 		}
 		w.Forge.Fail(nil)
 		l.Stop()

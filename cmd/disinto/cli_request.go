@@ -57,16 +57,23 @@ func (q *query) client(c *cli) (*control.Client, error) { return q.at.client(c) 
 
 // get requests the document at a path of the control API and prints it.
 func get[T any](ctx context.Context, c *cli, q *query, path string, text func(screen.View, *T) string) error {
+	_, err := getDocument(ctx, c, q, path, text)
+	return err
+}
+
+// getDocument is get, and returns the document.
+func getDocument[T any](
+	ctx context.Context, c *cli, q *query, path string, text func(screen.View, *T) string,
+) (*T, error) {
 	var raw json.RawMessage
 	client, err := q.client(c)
 	if err == nil {
 		err = client.Get(ctx, path, &raw)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = answered(c, q, raw, text)
-	return err
+	return answered(c, q, raw, text)
 }
 
 // post sends a request to a path of the control API, and prints and returns the answer.

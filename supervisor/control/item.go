@@ -37,6 +37,9 @@ type ItemDocument struct {
 	// DependsOn are the issues that it depends on, and Blocks those that wait for it, as far back as the facts go.
 	DependsOn []threads.Member `json:"depends_on,omitempty"`
 	Blocks    []threads.Member `json:"blocks,omitempty"`
+
+	// NotRead is the forge's error if it did not answer: the rest is then of the last scan and the journal.
+	NotRead string `json:"not_read,omitempty"`
 }
 
 // WaitDocument is the time that an item waited for one thing.
