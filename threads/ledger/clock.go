@@ -1,10 +1,15 @@
 package ledger
 
 import (
+	"reflect"
+	"slices"
 	"time"
 
 	"codeberg.org/johba/disinto/threads"
 )
+
+// otherClocks are the fields with a time of the forge's clock or of the init's, which were right.
+var otherClocks = []string{"Ready", "Seen", "Life"}
 
 // TurnBack corrects times that a clock recorded while it was ahead: a board without a battery, a host that slept, a
 // wrong time zone. The newest record cannot be later than now, so every time in the state moves back by the
@@ -15,87 +20,20 @@ func (s *State) TurnBack(newest, now time.Time) {
 	if off <= 0 {
 		return
 	}
-	for _, c := range s.Chains {
-		back(off, &c.Retried, &c.RefusedAt, &c.Written)
-		if c.Dialogue != nil {
-			back(off, &c.Dialogue.At, &c.Dialogue.Answered)
-		}
-		if c.Carried != nil {
-			back(off, &c.Carried.At)
-		}
-		if c.NoMerge != nil {
-			back(off, &c.NoMerge.Until)
-		}
-		for i := range c.Attempts {
-			back(off, &c.Attempts[i].Until, &c.Attempts[i].Failed)
-		}
-	}
-	for _, it := range s.Items {
-		back(off, &it.CoolDown, &it.LastRun, &it.Asked, &it.Runs.Since, &it.FailedAt, &it.Behind)
-	}
-	for run, o := range s.Open {
-		back(off, &o.At, &o.Began)
-		s.Open[run] = o
-	}
-	for name, x := range s.Services {
-		back(off, &x.State.Since, &x.State.Good, &x.State.Until)
-		s.Services[name] = x
-	}
-	for id, h := range s.Heard {
-		back(off, &h.At)
-		s.Heard[id] = h
-	}
 	days := threads.Day(newest).Sub(threads.Day(now)) // the day of the newest record is today
-	for _, a := range s.Agents {
-		back(off, &a.IdleSince, &a.HeldUntil)
-		back(days, &a.Spent.Day)
-	}
-	for _, o := range s.Opened {
-		back(days, &o.Day)
-	}
-	s.turnBackRests(off)
-	for _, r := range s.Repos {
-		back(days, &r.Spent.Day)
-	}
-	for _, t := range s.Threads {
-		back(off, &t.ParkedUntil)
-		back(days, &t.Spent.Day)
-		for i := range t.Uses {
-			back(off, &t.Uses[i].At)
-		}
-	}
-}
-
-// turnBackRests moves back what was counted for slots, authors, repositories and what fails.
-func (s *State) turnBackRests(off time.Duration) {
-	for k, w := range s.Slots {
-		back(off, &w.Left)
-		s.Slots[k] = w
-	}
-	for _, a := range s.Authors {
-		for run, at := range a.Reviews {
-			a.Reviews[run] = at.Add(-off)
-		}
-	}
-	for _, r := range s.Repos {
-		back(off, &r.SetupUntil)
-		for kind, at := range r.Turns {
-			r.Turns[kind] = at.Add(-off)
-		}
-		for agent, b := range r.Barred {
-			r.Bar(agent, b.Until.Add(-off), b.Why)
-		}
-	}
-	for _, k := range s.Failing {
-		back(off, &k.Since, &k.Until)
-	}
-}
-
-// back moves times back. A zero time means none, and stays zero.
-func back(off time.Duration, times ...*time.Time) {
-	for _, t := range times {
-		if !t.IsZero() {
-			*t = t.Add(-off)
-		}
+	for _, part := range []any{
+		&s.Chains, &s.Items, &s.Open, &s.Services, &s.Heard, &s.Agents, &s.Opened, &s.Slots, &s.Authors, &s.Repos, &s.Failing,
+		&s.Threads,
+	} {
+		walk(part, func(field string, v reflect.Value) {
+			at, is := v.Interface().(time.Time)
+			switch {
+			case !is || at.IsZero() || slices.Contains(otherClocks, field):
+			case field == "Day":
+				v.Set(reflect.ValueOf(at.Add(-days)))
+			default:
+				v.Set(reflect.ValueOf(at.Add(-off)))
+			}
+		})
 	}
 }

@@ -65,51 +65,50 @@ func (s *State) rename(fields []string, from, to string) {
 		&s.Chains, &s.Items, &s.Agents, &s.Threads, &s.Failing, &s.Slots, &s.Paused, &s.Open, &s.Steals, &s.Recent, &s.Past,
 		&s.Free, &s.Parks, &s.Tells, &s.Days,
 	} {
-		renameIn(reflect.ValueOf(part).Elem(), fields, from, to)
+		walk(part, func(field string, v reflect.Value) {
+			if v.Kind() == reflect.String && v.String() == from && slices.Contains(fields, field) {
+				v.SetString(to)
+			}
+		})
 	}
 }
 
-// renameIn renames in a value and all that it contains. It uses reflection, so that no new field can be forgotten.
-func renameIn(v reflect.Value, fields []string, from, to string) {
+// walk visits what a pointer points to and all that it contains, each with the name of its field. It uses reflection,
+// so that no new field can be forgotten.
+func walk(pointer any, visit func(field string, v reflect.Value)) {
+	walkIn("", reflect.ValueOf(pointer).Elem(), visit)
+}
+
+func walkIn(field string, v reflect.Value, visit func(field string, v reflect.Value)) {
+	visit(field, v)
 	switch v.Kind() {
 	case reflect.Pointer:
 		if !v.IsNil() {
-			renameIn(v.Elem(), fields, from, to)
+			walkIn(field, v.Elem(), visit)
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			renameIn(v.Index(i), fields, from, to)
+			walkIn(field, v.Index(i), visit)
 		}
 	case reflect.Map:
-		renameInMap(v, fields, from, to)
+		walkMap(field, v, visit)
 	case reflect.Struct:
 		for i := range v.NumField() {
-			f := v.Field(i)
-			switch named := slices.Contains(fields, v.Type().Field(i).Name); {
-			case !f.CanSet():
-			case named && f.Kind() == reflect.String && f.String() == from:
-				f.SetString(to)
-			case named && f.Kind() == reflect.Slice && f.Type().Elem().Kind() == reflect.String:
-				for k := range f.Len() {
-					if f.Index(k).String() == from {
-						f.Index(k).SetString(to)
-					}
-				}
-			default:
-				renameIn(f, fields, from, to)
+			if f := v.Field(i); f.CanSet() {
+				walkIn(v.Type().Field(i).Name, f, visit)
 			}
 		}
 	}
 }
 
-// renameInMap renames in the keys and values of a map. Neither can be changed in place.
-func renameInMap(m reflect.Value, fields []string, from, to string) {
+// walkMap visits the keys and values of a map. Neither can be changed in place.
+func walkMap(field string, m reflect.Value, visit func(field string, v reflect.Value)) {
 	for _, k := range m.MapKeys() {
 		key, value := reflect.New(k.Type()).Elem(), reflect.New(m.Type().Elem()).Elem()
 		key.Set(k)
 		value.Set(m.MapIndex(k))
-		if renameIn(value, fields, from, to); k.Kind() == reflect.Struct {
-			renameIn(key, fields, from, to)
+		if walkIn(field, value, visit); k.Kind() == reflect.Struct {
+			walkIn("", key, visit)
 		}
 		if key.Interface() != k.Interface() {
 			m.SetMapIndex(k, reflect.Value{})
