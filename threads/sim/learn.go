@@ -18,7 +18,7 @@ type Journal struct {
 // Learn returns a model of a journal.
 func Learn(j Journal) *Model {
 	m := &Model{
-		sessions: make(map[peers][]Sample), counts: make(map[peers]int),
+		sessions: make(map[peers][]Step), counts: make(map[peers]int),
 		delays: make(map[Delay][]time.Duration), numbers: make(map[Delay]int),
 	}
 	past := possible(j.Past)
@@ -31,7 +31,7 @@ func Learn(j Journal) *Model {
 			continue
 		}
 		list = list[max(0, len(list)-newestSamples):]
-		slices.SortStableFunc(list, func(a, b Sample) int { return cmp.Compare(a.Took, b.Took) })
+		slices.SortStableFunc(list, func(a, b Step) int { return cmp.Compare(a.Took, b.Took) })
 		m.sessions[g] = list
 	}
 	m.watch(past, j.Timeline.Merges)
@@ -55,21 +55,28 @@ func (m *Model) learn(s *ledger.Past) {
 	if !byItself(s) || s.Outcome == agents.OverBudget { // the trial applies limits itself
 		return
 	}
-	one := Sample{Took: s.End.Sub(s.Start), Result: cmp.Or(s.Outcome, agents.Done), Verdict: s.Verdict, Usage: s.Usage}
-	if s.Kind == agents.KindReview && one.Result == agents.Done && one.Verdict == "" {
-		one.Verdict = ledger.Approved
-	}
+	one := stepOf(s, s.End.Sub(s.Start))
+	one.Whole = true
 	g := peers{kind: s.Kind}
 	if s.Kind == agents.KindSchedule {
 		g.role = s.Role
 	}
 	m.sessions[g] = append(m.sessions[g], one)
-	if s.Thread != "" {
-		m.sessions[peers{thread: s.Thread, kind: g.kind, role: g.role}] = append(
-			m.sessions[peers{thread: s.Thread, kind: g.kind, role: g.role}], one)
+	ofThread, ofAgent := g, g
+	if ofThread.thread = s.Thread; s.Thread != "" {
+		m.sessions[ofThread] = append(m.sessions[ofThread], one)
 	}
-	m.sessions[peers{agent: s.Agent, kind: g.kind, role: g.role}] = append(
-		m.sessions[peers{agent: s.Agent, kind: g.kind, role: g.role}], one)
+	ofAgent.agent = s.Agent
+	m.sessions[ofAgent] = append(m.sessions[ofAgent], one)
+}
+
+// stepOf returns a session of the past that took so long. A review without a recorded verdict approved.
+func stepOf(s *ledger.Past, took time.Duration) Step {
+	step := Step{Took: took, Result: cmp.Or(s.Outcome, agents.Done), Verdict: s.Verdict, Usage: s.Usage}
+	if s.Kind == agents.KindReview && step.Result == agents.Done && step.Verdict == "" {
+		step.Verdict = ledger.Approved
+	}
+	return step
 }
 
 // watch learns the delays between sessions.

@@ -19,7 +19,7 @@ import (
 // session of the same issue, equal seeds draw the same sample whatever else a trial does, so a difference between two
 // trials comes from their configurations.
 type Model struct {
-	sessions map[peers][]Sample        // of at least leastSessions each
+	sessions map[peers][]Step          // of at least leastSessions each
 	counts   map[peers]int             // of all, including groups with too few
 	delays   map[Delay][]time.Duration // sorted, of at least leastDelays each
 	numbers  map[Delay]int
@@ -33,16 +33,6 @@ type peers struct {
 	agent, thread string // at most one of them
 	kind          agents.Kind
 	role          string // for scheduled work only
-}
-
-// Sample is one session of the past.
-type Sample struct {
-	Took    time.Duration
-	Result  agents.Result
-	Verdict ledger.Verdict // of a review
-	Usage   *agents.Usage  // nil: unknown
-
-	usual bool // not from a journal: Took excludes the time to read the context
 }
 
 // share counts how many of a number of cases have a property.
@@ -89,23 +79,23 @@ type lot struct{ seed, number, part uint64 }
 func (l lot) rand() *rand.Rand { return rand.New(rand.NewPCG(l.seed, l.number<<20|l.part)) }
 
 // draw draws a session of an agent. If sofar is positive, the session has already taken that time.
-func (m *Model) draw(l lot, agent, thread string, kind agents.Kind, role string, sofar time.Duration) Sample {
+func (m *Model) draw(l lot, agent, thread string, kind agents.Kind, role string, sofar time.Duration) Step {
 	rng := l.rand()
 	list := m.group(agent, thread, kind, role)
 	if list == nil {
-		return usualSample(rng, kind, sofar)
+		return usualStep(rng, kind, sofar)
 	}
 	if sofar > 0 {
-		from, _ := slices.BinarySearchFunc(list, sofar, func(s Sample, d time.Duration) int { return cmp.Compare(s.Took, d) })
+		from, _ := slices.BinarySearchFunc(list, sofar, func(s Step, d time.Duration) int { return cmp.Compare(s.Took, d) })
 		if list = list[from:]; len(list) == 0 {
-			return Sample{Took: sofar + sofar/4, Result: agents.Done, Verdict: usualVerdict(rng, kind)}
+			return Step{Took: sofar + sofar/4, Result: agents.Done, Verdict: usualVerdict(rng, kind), Whole: true}
 		}
 	}
 	return list[rng.IntN(len(list))]
 }
 
 // group returns the sessions of the narrowest group that has enough, or nil.
-func (m *Model) group(agent, thread string, kind agents.Kind, role string) []Sample {
+func (m *Model) group(agent, thread string, kind agents.Kind, role string) []Step {
 	if m == nil {
 		return nil
 	}
@@ -126,8 +116,8 @@ func (m *Model) group(agent, thread string, kind agents.Kind, role string) []Sam
 	return nil
 }
 
-// usualSample draws a session of a kind that is not in the journal.
-func usualSample(rng *rand.Rand, kind agents.Kind, sofar time.Duration) Sample {
+// usualStep draws a session of a kind that is not in the journal.
+func usualStep(rng *rand.Rand, kind agents.Kind, sofar time.Duration) Step {
 	mean := usualWriting
 	switch kind {
 	case agents.KindReview:
@@ -139,7 +129,7 @@ func usualSample(rng *rand.Rand, kind agents.Kind, sofar time.Duration) Sample {
 	if took <= sofar {
 		took = sofar + sofar/4
 	}
-	return Sample{Took: took, Result: agents.Done, Verdict: usualVerdict(rng, kind), usual: true}
+	return Step{Took: took, Result: agents.Done, Verdict: usualVerdict(rng, kind)}
 }
 
 func usualVerdict(rng *rand.Rand, kind agents.Kind) ledger.Verdict {
@@ -196,7 +186,7 @@ func (m *Model) Learnt() (list []Learnt) {
 			continue
 		}
 		l := Learnt{What: g.what(), Sessions: n}
-		l.band(m.took(g), usualSample(lot{}.rand(), g.kind, 0).Took)
+		l.band(m.took(g), usualStep(lot{}.rand(), g.kind, 0).Took)
 		if l.Usual {
 			l.P10, l.P50, l.P90 = 0, 0, 0 // drawn from its thread or from all
 		}

@@ -17,42 +17,34 @@ type looker struct {
 }
 
 // change records a change that the supervisor made itself, and so knows at once.
-func (tr *trial) change() {
-	for i := range tr.lookers {
-		tr.lookers[i].kicked = true
-	}
-	tr.noticed()
-}
+func (tr *trial) change() { tr.changeOf("") }
 
 // changeOf is change for an event that only one thread's loop receives.
 func (tr *trial) changeOf(thread string) {
-	for i := range tr.lookers {
-		if tr.real.Threads[i].Name == thread {
-			tr.lookers[i].kicked = true
-		}
-	}
-	tr.noticed()
+	tr.kick(thread)
+	tr.noticed(tr.handover)
 }
 
 // freed is changeOf for a slot that the loop finds free without a handover.
 func (tr *trial) freed(thread string) {
+	tr.kick(thread)
+	tr.noticed(func() time.Duration { return 0 })
+}
+
+// kick makes the next tick count as a look of a thread, or of all without a name.
+func (tr *trial) kick(thread string) {
 	for i := range tr.lookers {
-		if tr.real.Threads[i].Name == thread {
+		if thread == "" || tr.real.Threads[i].Name == thread {
 			tr.lookers[i].kicked = true
 		}
 	}
-	tr.moved = true
-	tr.changes++
-	if tr.Policy.Poll == 0 {
-		tr.tickIn(0)
-	}
 }
 
-func (tr *trial) noticed() {
+func (tr *trial) noticed(after func() time.Duration) {
 	tr.moved = true
 	tr.changes++
 	if tr.Policy.Poll == 0 {
-		tr.tickIn(tr.handover())
+		tr.tickIn(after())
 	}
 }
 
@@ -74,9 +66,7 @@ func (tr *trial) outside() {
 // hookTime is the time from a change on the forge to the decision on it, with web hooks. Learnt times are used only
 // if nine of ten are below half an interval: others were learnt without web hooks.
 func (tr *trial) hookTime() time.Duration {
-	for i := range tr.lookers {
-		tr.lookers[i].kicked = true
-	}
+	tr.kick("")
 	if list := tr.Model.delays[Notice]; len(list) > 0 && list[(len(list)-1)*9/10] < tr.interval(0)/2 {
 		tr.drawn++
 		return tr.Model.delay(lot{tr.Seed, uint64(tr.drawn), lotNotice}, Notice)

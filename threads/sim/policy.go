@@ -27,9 +27,6 @@ type Policy struct {
 	// Bound means that a slot of a local server belongs to one session. Otherwise sessions send their requests to any
 	// free slot, and may outnumber the slots.
 	Bound bool
-	// Trusting ignores what was learnt, and always expects a verdict at once that requests changes: slots are kept for
-	// their residents for the whole hold.
-	Trusting bool
 }
 
 // The compared policies.

@@ -144,11 +144,8 @@ func (r *replay) add(s *ledger.Past, took time.Duration) {
 		return // an outage ended it, and the trial has the outage
 	}
 	w := &r.load[n]
-	step := Step{Took: took, Result: cmp.Or(s.Outcome, agents.Done), Verdict: s.Verdict, Usage: s.Usage}
+	step := stepOf(s, took)
 	if s.Kind == agents.KindReview {
-		if step.Result == agents.Done && step.Verdict == "" {
-			step.Verdict = ledger.Approved
-		}
 		w.Looks = append(w.Looks, step)
 		w.judged = true
 		return

@@ -152,8 +152,7 @@ func (tr *trial) step(x *trialRun, sofar time.Duration) Step {
 
 // draw draws a step from the model.
 func (tr *trial) draw(x *trialRun, l lot, sofar time.Duration) Step {
-	s := tr.Model.draw(l, x.Agent, x.Thread, x.Item.Kind, x.Role, sofar)
-	step := Step{Took: s.Took, Result: s.Result, Verdict: s.Verdict, Usage: s.Usage, Whole: !s.usual}
+	step := tr.Model.draw(l, x.Agent, x.Thread, x.Item.Kind, x.Role, sofar)
 	if x.Item.Kind.Writes() {
 		l.part += lotReview << 4
 		step.Red = tr.Model.turnsRed(l)
@@ -288,8 +287,7 @@ func (tr *trial) remember(x *trialRun) {
 	if end.Result == agents.Question || end.Result == agents.Planned {
 		end.Words = "?"
 	}
-	review := x.Item.Kind == agents.KindReview
-	if review && end.Result == agents.Done {
+	if x.Item.Kind == agents.KindReview && end.Result == agents.Done {
 		end.Verdict = x.how.Verdict
 		if t := x.issue; end.Verdict == ledger.Approved && t != nil && t.pull != nil { // nil: it is gone from the forge
 			p := t.pull
@@ -303,9 +301,5 @@ func (tr *trial) remember(x *trialRun) {
 	tr.seen.spent(end.Usage)
 	if x.issue != nil {
 		tr.record(ledger.Record{Released: &ledger.Released{Ref: ledger.Ref(x.Item.Ref)}})
-	}
-	if review && tr.Policy.Trusting {
-		thread := tr.Config.AgentByLogin(x.issue.pull.Author).Thread
-		ledger.Entry(tr.books.Threads, thread).Returns = threads.Returns{N: 1000, Back: 1}
 	}
 }
