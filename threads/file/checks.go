@@ -90,26 +90,18 @@ func (d *decoder) checkFallback() {
 			switch {
 			case !slices.Contains(names, to):
 				d.wrong(d.lineOf(key), key, "names %q, which is no thread%s", to, threads.Suggest(to, names))
-			case d.fallsTo(to, t.Name):
+			case to == t.Name || way(to, t.Name, d.fallbacks) != nil:
 				d.wrong(d.lineOf(key), key, "names %q, which falls back to %s: want no circle", to, t.Name)
 			}
 		}
 	}
 }
 
-// fallsTo reports whether a thread is another one, or falls back to it, over any number of steps.
-func (d *decoder) fallsTo(from, to string) bool {
-	reached := []string{from}
-	for i := 0; i < len(reached); i++ {
-		if t := d.config.Thread(reached[i]); t != nil {
-			for _, next := range t.FallbackTo {
-				if !slices.Contains(reached, next) {
-					reached = append(reached, next)
-				}
-			}
-		}
+func (d *decoder) fallbacks(thread string) []string {
+	if t := d.config.Thread(thread); t != nil {
+		return t.FallbackTo
 	}
-	return slices.Contains(reached, to)
+	return nil
 }
 
 // checkRoot refuses a role whose sessions should run as root, if an agent in it has an account of its own.

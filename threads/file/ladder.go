@@ -76,26 +76,32 @@ func (d *decoder) checkLadder(key, rungs []string, writes bool) {
 
 // circle follows all ladders above an agent, and returns the shortest way back to it; nil without one.
 func (d *decoder) circle(agent string) []string {
-	below := map[string]string{} // the agent from which another agent was reached first
-	for queue := []string{agent}; len(queue) > 0; queue = queue[1:] {
-		rungs, _ := d.config.Ladder(queue[0])
-		for _, name := range rungs {
-			if _, seen := below[name]; seen {
-				continue
+	return way(agent, agent, func(name string) []string {
+		rungs, _ := d.config.Ladder(name)
+		return rungs
+	})
+}
+
+// way returns the shortest way of at least one step from one name to another, with both; nil without one.
+func way(from, to string, next func(name string) []string) []string {
+	before := make(map[string]string) // the name from which a name was reached first
+	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {
+		for _, name := range next(queue[0]) {
+			if _, seen := before[name]; !seen {
+				before[name] = queue[0]
+				queue = append(queue, name)
 			}
-			below[name] = queue[0]
-			queue = append(queue, name)
 		}
 	}
-	if below[agent] == "" {
+	if _, reached := before[to]; !reached {
 		return nil
 	}
-	way := []string{agent}
-	for at := below[agent]; at != agent; at = below[at] {
-		way = append(way, at)
+	names := []string{to}
+	for at := before[to]; at != from; at = before[at] {
+		names = append(names, at)
 	}
-	slices.Reverse(way)
-	return append([]string{agent}, way...)
+	slices.Reverse(names)
+	return append([]string{from}, names...)
 }
 
 // ladderOf returns the key of the ladder that applies to an agent.

@@ -88,8 +88,6 @@ windows = [{ usd = 1 }]
 role = "name"
 budget = { usd_per_day = 1 }
 [roles.name]
-cli = ""
-prompt = ""
 [[fleet.hosts]]
 [services.name]
 command = [""]

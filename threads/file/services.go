@@ -92,7 +92,7 @@ func (t *table) choice(key string, words ...string) string {
 		t.ignore(key)
 		return ""
 	}
-	return t.oneOf(key, words[0], words...)
+	return t.oneOf(key, "", words...)
 }
 
 // directory reads an absolute path; empty without the key.
@@ -174,28 +174,13 @@ func (d *decoder) checkNeeds(s *threads.Service) {
 			d.wrong(d.lineOf(key), key, "has %q in it, which is no service%s", name, threads.Suggest(name, names))
 		}
 	}
-	circle := d.roundTrip(s.Name, []string{s.Name}, make(map[string]bool))
+	circle := way(s.Name, s.Name, func(name string) []string {
+		if x := d.config.Service(name); x != nil {
+			return x.Needs
+		}
+		return nil
+	})
 	if len(circle) > 0 && slices.Min(circle) == s.Name {
 		d.wrong(d.lineOf(key), key, "leads in a circle, so none of these could start: %s", strings.Join(circle, " -> "))
 	}
-}
-
-// roundTrip extends a path along needs from its last service to another service; nil if there is no such path. It
-// visits every service once.
-func (d *decoder) roundTrip(to string, path []string, seen map[string]bool) []string {
-	s := d.config.Service(path[len(path)-1])
-	if s == nil || seen[s.Name] {
-		return nil
-	}
-	seen[s.Name] = true
-	for _, name := range s.Needs {
-		way := append(slices.Clone(path), name)
-		if name != to {
-			way = d.roundTrip(to, way, seen)
-		}
-		if way != nil {
-			return way
-		}
-	}
-	return nil
 }

@@ -366,9 +366,9 @@ func (d *decoder) role(t *table, unset agents.Role) agents.Role {
 		Label:          t.text("label"),
 		Every:          t.duration("every", unset.Every, time.Second),
 		Priority:       t.urgency(),
-		CLI:            t.optional("cli", append(agents.CLINames(), agents.ACP)...),
+		CLI:            t.choice("cli", append(agents.CLINames(), agents.ACP)...),
 		Command:        d.command(t, "command"),
-		Prompt:         agents.PromptBy(t.optional("prompt", string(agents.PromptStdin), string(agents.PromptFile))),
+		Prompt:         agents.PromptBy(t.choice("prompt", string(agents.PromptStdin), string(agents.PromptFile))),
 		Cwd:            t.text("cwd"),
 		Timeout:        t.duration("timeout", 2*time.Hour, time.Millisecond),
 		Stall:          t.duration("stall", 15*time.Minute, time.Millisecond),
@@ -401,15 +401,6 @@ func (d *decoder) role(t *table, unset agents.Role) agents.Role {
 // builtinProgram stands for our own executable in the command of a role with cli or prompt. The caller replaces it by a
 // path.
 const builtinProgram = "disinto"
-
-// optional reads a key whose value is one of a list, and which has no default.
-func (t *table) optional(key string, values ...string) string {
-	if !t.has(key) {
-		t.ignore(key)
-		return ""
-	}
-	return t.oneOf(key, "", values...)
-}
 
 // builtIn sets the command of a role whose program is the built-in one. acp is the agent that speaks ACP.
 func (t *table) builtIn(r *agents.Role, acp []string) {
