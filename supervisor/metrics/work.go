@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -109,19 +110,11 @@ func (w *work) ended(x ledger.Open, end *ledger.End, at time.Time) {
 	w.dollars.WithLabelValues(x.Agent, x.Thread).Add(used.CostUSD)
 }
 
-// outcomes are the results with their own label value. An executor may report others.
-var outcomes = map[agents.Result]bool{
-	agents.Done: true, agents.Refused: true, agents.Failed: true, agents.NoProgress: true, agents.Stalled: true,
-	agents.TimedOut: true, agents.Limited: true, agents.BackendDown: true, agents.NoRoom: true, agents.Cancelled: true,
-	agents.ClaimFailed: true, agents.TokenRejected: true, agents.Lost: true, agents.Looped: true, agents.OverBudget: true,
-	agents.NoPlace: true, agents.PushRefused: true, agents.TooBig: true, agents.Unanswered: true, agents.Killed: true,
-	agents.SetupFailed: true,
-}
-
 const other = "other"
 
+// outcomeOf returns the label value of a result. An executor may report others than ours.
 func outcomeOf(r agents.Result) string {
-	if outcomes[r] {
+	if r == agents.ClaimFailed || slices.Contains(agents.Results, r) {
 		return string(r)
 	}
 	return other
