@@ -1,6 +1,10 @@
 package threads
 
-import "codeberg.org/johba/disinto/forge"
+import (
+	"slices"
+
+	"codeberg.org/johba/disinto/forge"
+)
 
 // Around returns an issue's blockers and the issues that it blocks, with their progress, each list sorted by
 // reference. It knows only issues in the facts: one closed long ago has no blockers here and is not a dependent.
@@ -16,7 +20,7 @@ func Around(s Snapshot, ref forge.Ref) (dependsOn, dependents []Member) {
 	}
 	for i := range d.Facts.Issues {
 		is := &d.Facts.Issues[i]
-		if is.Ref == ref || !blockedBy(is, ref) {
+		if is.Ref == ref || !slices.ContainsFunc(is.Blockers, func(b forge.Blocker) bool { return b.Ref == ref }) {
 			continue
 		}
 		b := forge.Blocker{Ref: is.Ref, State: forge.BlockerOpen}
@@ -26,13 +30,4 @@ func Around(s Snapshot, ref forge.Ref) (dependsOn, dependents []Member) {
 		dependents = append(dependents, d.member(b))
 	}
 	return dependsOn, dependents
-}
-
-func blockedBy(is *forge.Issue, ref forge.Ref) bool {
-	for _, b := range is.Blockers {
-		if b.Ref == ref {
-			return true
-		}
-	}
-	return false
 }

@@ -100,11 +100,16 @@ func (f *Factory) HookURL() string {
 	if f.HooksURL != "" {
 		return f.HooksURL
 	}
-	u, err := url.Parse("tcp://" + f.ListenHooks)
-	if err != nil || slices.Contains([]string{"", "0.0.0.0", "::"}, u.Hostname()) {
+	if !hasHost(f.ListenHooks) {
 		return ""
 	}
 	return "http://" + f.ListenHooks + "/v1/hook"
+}
+
+// hasHost reports whether host:port names an interface, and not all of them.
+func hasHost(listen string) bool {
+	u, err := url.Parse("tcp://" + listen)
+	return err == nil && !slices.Contains([]string{"", "0.0.0.0", "::"}, u.Hostname())
 }
 
 // WebAddress returns the address of the control room for browsers, such as http://127.0.0.1:7080. It is empty without
@@ -113,8 +118,7 @@ func (f *Factory) WebAddress() string {
 	if f.ListenWeb == "" || f.WebURL != "" {
 		return f.WebURL
 	}
-	u, err := url.Parse("tcp://" + f.ListenWeb)
-	if err != nil || slices.Contains([]string{"", "0.0.0.0", "::"}, u.Hostname()) {
+	if !hasHost(f.ListenWeb) {
 		return ""
 	}
 	return "http://" + f.ListenWeb

@@ -47,13 +47,7 @@ func (d *Dialogue) Filing() bool { return d != nil && d.Split && d.Approved }
 const noteMax = 200
 
 // line returns the start of the words, on one line.
-func (d *Dialogue) line() string {
-	words := []rune(strings.Join(strings.Fields(d.Words), " "))
-	if len(words) > noteMax {
-		words = append(words[:noteMax-1], '…')
-	}
-	return string(words)
-}
+func (d *Dialogue) line() string { return Clip(strings.Join(strings.Fields(d.Words), " "), noteMax) }
 
 // dialogue returns the item's last question or plan; nil without one.
 func (v *view) dialogue(w *work) *Dialogue { return w.past.Dialogue }

@@ -110,7 +110,7 @@ func (d *decision) explainCandidates(w *work) []CandidateSteps {
 		if w.class != nil && len(w.class.able) > 0 && roleFits(d.view, &t, c) != nil {
 			continue
 		}
-		steps := CandidateSteps{Agent: c.agent.Name, Role: c.role.Name, Thread: c.agent.Thread}
+		steps := c.steps()
 		for _, rule := range candidateRules {
 			steps.Steps = append(steps.Steps, d.stepOf(rule.name, rule.why(d.view, &t, c)))
 		}
@@ -124,26 +124,11 @@ func (d *decision) explainCandidates(w *work) []CandidateSteps {
 			steps.Steps = append(steps.Steps, d.stepOf(rule.name, why))
 		}
 		if _, why := d.unfree(c); why == nil {
-			steps.Steps = append(steps.Steps, d.slotSteps(w, c)...)
+			steps.Steps = append(steps.Steps, d.stepOf("slot not kept", d.noFreeSlotFor(w, c)))
 		}
 		list = append(list, steps)
 	}
 	return list
-}
-
-// slotSteps applies the slot rules to a free agent. A rule objects when it objects to every free slot.
-func (d *decision) slotSteps(w *work, c candidate) []Step {
-	var steps []Step
-	for _, rule := range slotRules {
-		var why *Reason
-		for _, slot := range freeSlots(c.agent.thread) {
-			if why = rule.why(d.view, w, c, slot); why == nil {
-				break
-			}
-		}
-		steps = append(steps, d.stepOf(rule.name, why))
-	}
-	return steps
 }
 
 func (d *decision) stepOf(rule string, why *Reason) Step {

@@ -48,9 +48,7 @@ func (d *decision) explainAgent(a *agentState) Explanation {
 	for _, c := range d.cands {
 		if c.agent == a {
 			own = append(own, c)
-			ex.Candidates = append(ex.Candidates, CandidateSteps{
-				Agent: a.Name, Role: c.role.Name, Thread: a.Thread, Steps: d.freeSteps(c),
-			})
+			ex.Candidates = append(ex.Candidates, d.freeSteps(c))
 		}
 	}
 	for _, w := range d.queue {
@@ -91,12 +89,16 @@ func (it *Item) words() string {
 }
 
 // freeSteps applies the free rules to the candidate.
-func (d *decision) freeSteps(c candidate) []Step {
-	var steps []Step
+func (d *decision) freeSteps(c candidate) CandidateSteps {
+	steps := c.steps()
 	for _, rule := range freeRules {
-		steps = append(steps, d.stepOf(rule.name, rule.why(d.view, c)))
+		steps.Steps = append(steps.Steps, d.stepOf(rule.name, rule.why(d.view, c)))
 	}
 	return steps
+}
+
+func (c candidate) steps() CandidateSteps {
+	return CandidateSteps{Agent: c.agent.Name, Role: c.role.Name, Thread: c.agent.Thread}
 }
 
 // keeps returns the first objection to an item for an agent in one of its roles; nil when none of its roles fits the
@@ -141,13 +143,11 @@ func (d *decision) explainThread(t *threadState) Explanation {
 		ex.Verdict += ": " + d.holders(t.Name)
 	}
 	var wide *Reason // holds every agent of the thread, and names none
-	for i, c := range d.cands {
+	for _, c := range d.cands {
 		if c.agent.thread != t {
 			continue
 		}
-		ex.Candidates = append(ex.Candidates, CandidateSteps{
-			Agent: c.agent.Name, Role: c.role.Name, Thread: t.Name, Steps: d.freeSteps(d.cands[i]),
-		})
+		ex.Candidates = append(ex.Candidates, d.freeSteps(c))
 		if _, why := d.unfree(c); why != nil && why.Agent == "" && why.Code != NoSlot && why.Code != NoProgram {
 			wide = why
 		}
@@ -166,11 +166,4 @@ func (d *decision) explainThread(t *threadState) Explanation {
 func (a *agentState) title() string { return strings.Join(a.Roles, ", ") + " on " + a.Thread }
 
 // title describes a thread in one line.
-func (t *threadState) title() string { return fmt.Sprintf("%s, %s", t.Backend, slotsOf(t)) }
-
-func slotsOf(t *threadState) string {
-	if t.Slots == 1 {
-		return "1 slot"
-	}
-	return fmt.Sprintf("%d slots", t.Slots)
-}
+func (t *threadState) title() string { return fmt.Sprintf("%s, %s", t.Backend, count(t.Slots, "slot")) }

@@ -53,44 +53,27 @@ func NewHistory() History {
 	}
 }
 
-// Chain returns what is known of an issue or pull request. It is never nil and must not be written to.
-func (h *History) Chain(r forge.Ref) *ChainHistory {
-	if c := h.Chains[r]; c != nil {
-		return c
-	}
-	return &noChain
-}
+// Chain returns what is known of an issue or pull request. It is never nil and must not be written to; the same holds
+// for the methods below.
+func (h *History) Chain(r forge.Ref) *ChainHistory { return orNone(h.Chains[r], &noChain) }
 
-// Item returns what is known of a piece of work. It is never nil and must not be written to.
-func (h *History) Item(k Key) *ItemHistory {
-	if i := h.Items[k]; i != nil {
-		return i
-	}
-	return &noItem
-}
+// Item returns what is known of a piece of work.
+func (h *History) Item(k Key) *ItemHistory { return orNone(h.Items[k], &noItem) }
 
-// Agent returns what is known of an agent. It is never nil and must not be written to.
-func (h *History) Agent(name string) *AgentHistory {
-	if a := h.Agents[name]; a != nil {
-		return a
-	}
-	return &noAgent
-}
+// Agent returns what is known of an agent.
+func (h *History) Agent(name string) *AgentHistory { return orNone(h.Agents[name], &noAgent) }
 
-// Thread returns what is known of a thread. It is never nil and must not be written to.
-func (h *History) Thread(name string) *ThreadHistory {
-	if t := h.Threads[name]; t != nil {
-		return t
-	}
-	return &noThread
-}
+// Thread returns what is known of a thread.
+func (h *History) Thread(name string) *ThreadHistory { return orNone(h.Threads[name], &noThread) }
 
-// Repo returns what is known of a repository. It is never nil and must not be written to.
-func (h *History) Repo(name string) *RepoHistory {
-	if r := h.Repos[name]; r != nil {
-		return r
+// Repo returns what is known of a repository.
+func (h *History) Repo(name string) *RepoHistory { return orNone(h.Repos[name], &noRepo) }
+
+func orNone[V any](entry, none *V) *V {
+	if entry != nil {
+		return entry
 	}
-	return &noRepo
+	return none
 }
 
 // The entries of keys that are not in the maps.

@@ -101,31 +101,11 @@ func (v *view) canReturn(t *threadState, agent string) bool {
 	})
 }
 
-// slotRule returns why an agent may not take an item into a free slot; nil when it may.
-type slotRule struct {
-	name string
-	why  func(v *view, w *work, c candidate, slot int) *Reason
-}
-
-var slotRules = []slotRule{
-	{"slot not kept", notKept},
-}
-
-// noSlotFor returns the first objection of the slot rules; nil without one.
-func (v *view) noSlotFor(w *work, c candidate, slot int) *Reason {
-	for i := range slotRules {
-		if why := slotRules[i].why(v, w, c, slot); why != nil {
-			return why
-		}
-	}
-	return nil
-}
-
-// noFreeSlotFor returns the objection to the last free slot of the agent's thread; nil when the agent may take the
-// item into one of them.
+// noFreeSlotFor returns why the last free slot of the agent's thread is kept; nil when the agent may take the item into
+// one of them.
 func (v *view) noFreeSlotFor(w *work, c candidate) (why *Reason) {
 	for _, slot := range freeSlots(c.agent.thread) {
-		if why = v.noSlotFor(w, c, slot); why == nil {
+		if why = v.notKept(w, c, slot); why == nil {
 			return nil
 		}
 	}
@@ -134,7 +114,7 @@ func (v *view) noFreeSlotFor(w *work, c candidate) (why *Reason) {
 
 // notKept reserves a kept slot and its resident until the resident's pull request has its verdict. The same chain may
 // continue there, and items that insist do not wait.
-func notKept(v *view, w *work, c candidate, slot int) *Reason {
+func (v *view) notKept(w *work, c candidate, slot int) *Reason {
 	if w.insists() {
 		return nil
 	}

@@ -291,7 +291,7 @@ func (p *placer) weigh(w *work, t *threadState, slots []int, best *placement) {
 			continue
 		}
 		for _, slot := range slots {
-			if p.noSlotFor(w, cand, slot) == nil {
+			if p.notKept(w, cand, slot) == nil {
 				got := p.rate(w, cand, slot)
 				best.improve(&got)
 			}

@@ -48,12 +48,8 @@ func tooManyRounds(v *view, w *work) *Reason {
 // requests counts the requests for changes by agents on all heads of the pull requests of a chain, since the last
 // retry.
 func (v *view) requests(w *work) int {
-	pulls := v.pulls[w.Chain]
-	if w.Chain == w.Ref {
-		pulls = []*forge.Pull{w.pull}
-	}
 	n := 0
-	for _, p := range pulls {
+	for _, p := range v.pullsOf(w) {
 		h := v.History.Chain(p.Ref)
 		for i := range p.Reviews {
 			r := &p.Reviews[i]

@@ -122,7 +122,6 @@ var scriptOf = map[string]string{
 	"free/service ready":                            "service",
 	"free/agent idle":                               "capacity",
 	"free/slot free":                                "overlap",
-	"slot/slot not kept":                            "kept",
 	"warm/the slot's last conversation":             "memory",
 	"warm/a conversation in the server's memory":    "memory",
 	"steal/never moved before":                      "stealing",
@@ -208,10 +207,6 @@ func everyRule() (all []removable) {
 	for i := range freeRules {
 		r := &freeRules[i]
 		all = append(all, remove("free", r.name, &r.why, func(*view, candidate) *Reason { return nil }))
-	}
-	for i := range slotRules {
-		r := &slotRules[i]
-		all = append(all, remove("slot", r.name, &r.why, func(*view, *work, candidate, int) *Reason { return nil }))
 	}
 	for i := range warmthRules {
 		r := &warmthRules[i]

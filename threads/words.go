@@ -5,6 +5,14 @@ import (
 	"strings"
 )
 
+// Clip returns the start of a text, at most so many characters with the ellipsis that stands for the rest.
+func Clip(text string, most int) string {
+	if r := []rune(text); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return text
+}
+
 // sentence joins names in English: "a, b and c".
 func sentence(names []string) string {
 	if n := len(names); n > 1 {

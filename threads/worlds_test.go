@@ -29,7 +29,7 @@ var scripted = []string{
 	"candidate/its work can be reviewed", "free/role has a program", "free/has a token",
 	"free/one try while failing",
 	"free/window not used up", "free/window not reserved", "free/room on the machine", "free/service ready",
-	"free/slot free", "slot/slot not kept", "warm/the slot's last conversation",
+	"free/slot free", "warm/the slot's last conversation",
 	"warm/a conversation in the server's memory", "stop/its item is not cancelled",
 	"spend/its thread within the budget", "spare/closed by its own merge", "spare/merged while it waits for that",
 	"mark/an answer is recorded",

@@ -74,10 +74,7 @@ func (e *ended) words() string {
 	if e.LastLine != "" {
 		words = strings.TrimPrefix(words+": ", ": ") + e.LastLine
 	}
-	if line := []rune(words); len(line) > lineMax {
-		words = string(line[:lineMax-1]) + "…"
-	}
-	return words
+	return threads.Clip(words, lineMax)
 }
 
 // itemName names the chain of a session, or scheduled work.

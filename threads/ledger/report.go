@@ -115,9 +115,5 @@ const lineMax = 200
 // lastLine returns the last line of a text that is not blank. It usually says more than "exit status 22".
 func lastLine(text string) string {
 	text = strings.TrimSpace(text)
-	line := []rune(strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:]))
-	if len(line) > lineMax {
-		line = append(line[:lineMax-1], '…')
-	}
-	return string(line)
+	return threads.Clip(strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:]), lineMax)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
 )
 
 // By is a property by which sessions and merges are grouped.
@@ -106,13 +107,10 @@ func causeOf(p *Past) string {
 		}
 		return "N"
 	})
-	if cut := []rune(words); len(cut) > causeMax {
-		words = string(cut[:causeMax-1]) + "…"
-	}
 	if words == "" {
 		return string(p.Outcome)
 	}
-	return string(p.Outcome) + ": " + words
+	return string(p.Outcome) + ": " + threads.Clip(words, causeMax)
 }
 
 // Tally is the work of one group in a time. Its JSON form is part of the control API.
