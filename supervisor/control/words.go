@@ -2,6 +2,7 @@ package control
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
@@ -70,4 +71,13 @@ func CostOf(u *agents.Usage) string {
 		return fmt.Sprintf("~$%.2f", u.CostUSD)
 	}
 	return fmt.Sprintf("$%.2f", u.CostUSD)
+}
+
+// ItemPage returns the page of an issue or pull request on the forge, which redirects from one to the other. It is
+// empty if the forge's address is unknown.
+func ItemPage(forgeURL, repo string, number int64) string {
+	if forgeURL == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s/%s/issues/%d", strings.TrimSuffix(forgeURL, "/"), repo, number)
 }

@@ -186,19 +186,12 @@ func lastWords(d *control.Document, q *control.QueueDocument) string {
 	return ", " + d.Recent[newest].Agent + " said: " + Clean(d.Recent[newest].Reason, maxWhy)
 }
 
-// linkTo returns the page of an item. The forge redirects from an issue's address to the pull request of that number.
+// linkTo returns the page of an item; empty for scheduled work.
 func linkTo(d *control.Document, q *control.QueueDocument) string {
 	if q.Number == 0 {
 		return ""
 	}
-	return issuePage(d.Forge.URL, q.Repo, q.Number)
-}
-
-func issuePage(forgeURL, repo string, number int64) string {
-	if forgeURL == "" {
-		return ""
-	}
-	return fmt.Sprintf("%s/%s/issues/%d", strings.TrimSuffix(forgeURL, "/"), repo, number)
+	return control.ItemPage(d.Forge.URL, q.Repo, q.Number)
 }
 
 // withoutNumbers removes the digits, so that a line whose counts grow stays one cause.

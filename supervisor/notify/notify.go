@@ -111,7 +111,7 @@ func (n *Notifier) RecordMerge(ref forge.Ref, title string) {
 	n.init()
 	m := Message{
 		Key: "merged " + ref.String(), Topic: threads.NotifyMerged, Words: ref.String() + " " + Clean(title, maxTitle),
-		Link: issuePage(n.Config().Forge.URL, ref.Repo, ref.Number), At: time.Now(),
+		Link: control.ItemPage(n.Config().Forge.URL, ref.Repo, ref.Number), At: time.Now(),
 	}
 	n.mu.Lock()
 	if n.merges = append(n.merges, m); len(n.merges) > maxQueue {

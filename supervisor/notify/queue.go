@@ -47,20 +47,14 @@ type queue struct {
 // add appends messages. A message replaces an older one about the same cause.
 func (q *queue) add(list []Message) {
 	for _, m := range list {
-		same := -1
-		for i := range q.waiting {
-			if q.waiting[i].Key == m.Key {
-				same = i
-			}
+		if i := slices.IndexFunc(q.waiting, func(w Message) bool { return w.Key == m.Key }); i >= 0 {
+			q.waiting[i] = m
+		} else {
+			q.waiting = append(q.waiting, m)
 		}
-		if same >= 0 {
-			q.waiting[same] = m
-			continue
-		}
-		q.waiting = append(q.waiting, m)
 	}
 	if more := len(q.waiting) - maxQueue; more > 0 {
-		q.waiting = append([]Message(nil), q.waiting[more:]...)
+		q.waiting = slices.Clone(q.waiting[more:])
 		q.dropped += more
 	}
 }
@@ -95,17 +89,8 @@ func (q *queue) recordResult(now time.Time, batch []Message, dropped int, why st
 	q.failed, q.retry = 0, time.Time{}
 	q.sent = append(q.sent, now)
 	q.dropped -= dropped
-	rest := q.waiting[:0:0]
-	for _, m := range q.waiting { // meanwhile, messages may have been added and the oldest dropped
-		if !holds(batch, m) {
-			rest = append(rest, m)
-		}
-	}
-	q.waiting = rest
-}
-
-func holds(batch []Message, m Message) bool {
-	return slices.Contains(batch, m)
+	// Meanwhile, messages may have been added and the oldest dropped. batch is a part of the old list.
+	q.waiting = slices.DeleteFunc(slices.Clone(q.waiting), func(m Message) bool { return slices.Contains(batch, m) })
 }
 
 // titles are the titles of letters with one message.

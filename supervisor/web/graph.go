@@ -93,8 +93,8 @@ func boxOf(m *threads.Member) box {
 		}
 	}
 	return box{
-		Href: refOf(m.Repo, m.Number).Href, Name: cut(name, boxText), Title: cut(m.Title, boxText), Words: words,
-		State: m.State, ref: m.Ref(), dependsOn: m.DependsOn,
+		Href: refOf(m.Repo, m.Number).Href, Name: threads.Clip(name, boxText), Title: threads.Clip(m.Title, boxText),
+		Words: words, State: m.State, ref: m.Ref(), dependsOn: m.DependsOn,
 	}
 }
 
@@ -118,14 +118,6 @@ func (g *graph) connect() {
 func curve(x, y, toX, toY int) string {
 	half := (x + toX) / 2
 	return fmt.Sprintf("M%d %dC%d %d %d %d %d %d", x, y, half, y, half, toY, toX, toY)
-}
-
-// cut shortens a text to at most limit characters.
-func cut(text string, limit int) string {
-	if r := []rune(text); len(r) > limit {
-		return string(r[:limit-1]) + "…"
-	}
-	return text
 }
 
 // portion is a part of a progress bar, in percent of the bar's width.

@@ -1,8 +1,10 @@
 package web
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -304,15 +306,7 @@ func (f *frame) leading(free []bar) string {
 	for _, b := range free {
 		by[b.Kind] += f.covered([]bar{b})
 	}
-	var codes []string
-	for code := range by {
-		codes = append(codes, code)
-	}
-	slices.SortFunc(codes, func(a, b string) int {
-		if by[a] != by[b] {
-			return int(by[b] - by[a])
-		}
-		return strings.Compare(a, b)
-	})
+	codes := slices.Collect(maps.Keys(by))
+	slices.SortFunc(codes, func(a, b string) int { return cmp.Or(cmp.Compare(by[b], by[a]), strings.Compare(a, b)) })
 	return strings.Join(codes[:min(3, len(codes))], ", ")
 }

@@ -52,7 +52,7 @@ func buttonsFor(q *control.QueueDocument, forgeURL string) []button {
 	if forgeURL == "" || q.Number == 0 {
 		return list
 	}
-	page := button{Label: "Forgejo", Href: itemPage(forgeURL, q.Repo, q.Number)}
+	page := button{Label: "Forgejo", Href: control.ItemPage(forgeURL, q.Repo, q.Number)}
 	switch q.Code {
 	case threads.NeedsAnswer:
 		page.Label, page.Class, page.Href = "Answer", "soft", page.Href+"#comment-form"
@@ -79,11 +79,6 @@ func whereDropped(code threads.Code) string {
 		return ` (on Forgejo: edit the line "Depends on" of its text, or its list of dependencies)`
 	}
 	return ""
-}
-
-// itemPage returns the address of an issue or pull request on the forge, which redirects from one to the other.
-func itemPage(forgeURL, repo string, number int64) string {
-	return fmt.Sprintf("%s/%s/issues/%d", strings.TrimSuffix(forgeURL, "/"), repo, number)
 }
 
 func refText(q *control.QueueDocument) string {

@@ -1,7 +1,6 @@
 package screen
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -81,5 +80,5 @@ func urlSuffix(d *control.Document, q *control.QueueDocument) string {
 	if q.Number == 0 || d.Forge.URL == "" || strings.Contains(q.Mend, "`disinto ") {
 		return ""
 	}
-	return fmt.Sprintf(", %s/%s/issues/%d", strings.TrimSuffix(d.Forge.URL, "/"), q.Repo, q.Number)
+	return ", " + control.ItemPage(d.Forge.URL, q.Repo, q.Number)
 }
