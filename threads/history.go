@@ -366,6 +366,8 @@ type ThreadHistory struct {
 	Talks []Talk `json:"talks,omitempty"`
 	// Forgotten are the models whose conversations are not saved, because a file failed to restore one.
 	Forgotten []Forgotten `json:"forgotten,omitempty"`
+	// Prices are the dollars for a token read, by model, in the newest session that reported a cost.
+	Prices map[string]float64 `json:"prices,omitempty"`
 }
 
 // RepoHistory remembers a repository.

@@ -76,7 +76,7 @@ func (r *Thread) apply(s *State, _ time.Time) {
 	t := Entry(s.Threads, r.Name)
 	*t = r.ThreadHistory
 	t.Uses, t.Paces = slices.Clone(t.Uses), slices.Clone(t.Paces)
-	t.Talks, t.Forgotten = slices.Clone(t.Talks), slices.Clone(t.Forgotten)
+	t.Talks, t.Forgotten, t.Prices = slices.Clone(t.Talks), slices.Clone(t.Forgotten), maps.Clone(t.Prices)
 }
 
 // Author is the history of a person who opened pull requests.

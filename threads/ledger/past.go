@@ -115,6 +115,7 @@ func (s *State) appendPast(p Past) {
 		s.day(s.Past[0].End).session(&s.Past[0])
 	}
 	s.Past = bounded(s.Past, p)
+	s.priced(&p)
 }
 
 // appendRecent remembers the session itself. A session without a claim never was one.
@@ -192,16 +193,10 @@ const typicalOf, typicalFrom = 50, 3
 
 // Typical returns the median duration of the newest sessions of each kind. Fewer than three sessions have none.
 func (s *State) Typical() map[agents.Kind]time.Duration {
-	took := make(map[agents.Kind][]time.Duration)
-	for _, p := range slices.Backward(s.Past) {
-		if len(took[p.Kind]) < typicalOf {
-			took[p.Kind] = append(took[p.Kind], p.End.Sub(p.Start))
-		}
-	}
 	typical := make(map[agents.Kind]time.Duration)
-	for kind, list := range took {
-		if len(list) >= typicalFrom {
-			typical[kind] = median(list)
+	for of, list := range s.Usuals() {
+		if of.agent == "" && len(list) >= typicalFrom {
+			typical[of.kind] = median(list)
 		}
 	}
 	return typical

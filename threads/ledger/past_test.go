@@ -65,7 +65,7 @@ func TestPast(t *testing.T) {
 func TestTypical(t *testing.T) {
 	var s State
 	session := func(kind agents.Kind, took time.Duration) {
-		s.appendPast(Past{Kind: kind, Start: noon, End: noon.Add(took)})
+		s.appendPast(Past{Agent: "a", Kind: kind, Start: noon, End: noon.Add(took)})
 	}
 	for range typicalOf {
 		session(agents.KindIssue, time.Hour) // displaced below

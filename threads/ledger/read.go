@@ -23,6 +23,7 @@ func Read(journal io.Reader, record func(Record), corrupt func(from, to int64)) 
 	in := bufio.NewReaderSize(journal, 64<<10)
 	var line []byte
 	var from, to int64
+	var r Record // one for all lines: a record each was a seventh of the garbage
 	for {
 		part, err := in.ReadSlice('\n')
 		to += int64(len(part))
@@ -35,7 +36,7 @@ func Read(journal io.Reader, record func(Record), corrupt func(from, to int64)) 
 		case err != nil && !errors.Is(err, io.EOF):
 			return fmt.Errorf("cannot read the journal: %w", err)
 		}
-		if r, ok := parse(line); ok {
+		if r = (Record{}); parse(line, &r) {
 			record(r)
 		} else if err == nil && len(bytes.TrimSpace(line)) > 0 {
 			corrupt(from, to)
@@ -47,12 +48,9 @@ func Read(journal io.Reader, record func(Record), corrupt func(from, to int64)) 
 	}
 }
 
-// parse reads a line, and reports whether it is a valid record.
-func parse(line []byte) (r Record, ok bool) {
-	if len(line) > LineLimit || json.Unmarshal(line, &r) != nil {
-		return r, false
-	}
-	return r, r.valid()
+// parse reads a line into an empty record, and reports whether it is a valid one.
+func parse(line []byte, r *Record) bool {
+	return len(line) <= LineLimit && json.Unmarshal(line, r) == nil && r.valid()
 }
 
 // Unknown returns the kind of a line that this version does not know, although it is a record in form: a newer version

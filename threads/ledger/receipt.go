@@ -47,8 +47,10 @@ func (r *Receipt) apply(s *State, _ time.Time) {
 	if r.N > s.Receipt.N && r.Hash != "" {
 		s.Receipt = audit.Head{N: r.N, Hash: r.Hash}
 	}
-	if i := slices.IndexFunc(s.Past, func(p Past) bool { return p.Run == r.Run }); r.Run != "" && i >= 0 {
-		s.Past[i].Receipt, s.Past[i].Pull = r.Hash, r.Pull
+	for i := 0; r.Run != "" && i < len(s.Past); i++ {
+		if p := &s.Past[i]; p.Run == r.Run {
+			p.Receipt, p.Pull = r.Hash, r.Pull
+		}
 	}
 	if r.Pruned && r.N > s.Pruned.N {
 		s.Pruned = audit.Pruned{Head: audit.Head{N: r.N, Hash: r.Hash}, Lost: r.Lost}
