@@ -120,11 +120,12 @@ func (f *factory) reaped() (started, orphans int64) {
 	return started, orphans
 }
 
-// trace sets up tracing as the environment configures it. A mistake there is only logged, and does not stop the
-// factory.
+// trace sets up tracing as the environment and the secrets file configure it. A mistake there is only logged, and does
+// not stop the factory.
 func (f *factory) trace(log hclog.Logger) {
+	secrets, _ := readSecrets(secretsFile(f.path, f.lookupEnv)) // empty if unreadable, as in readConfig
 	var err error
-	if f.tracer, err = trace.FromEnv(f.lookupEnv); err != nil {
+	if f.tracer, err = trace.FromEnv(withSecrets(secrets, f.lookupEnv)); err != nil {
 		log.Error(err.Error())
 	}
 	if f.tracer == nil {

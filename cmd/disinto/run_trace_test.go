@@ -4,14 +4,16 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// A real run sends a collector the spans of its sessions, claims and merges. A merged issue's trace has its root
-// span.
+// A real run sends a collector, which only secrets.env names, the spans of its sessions, claims and merges. A merged
+// issue's trace has its root span.
 func TestTraces(t *testing.T) {
 	leftToStorms(t, "the spans of supervisor/trace")
 	t.Parallel()
@@ -45,9 +47,11 @@ func TestTraces(t *testing.T) {
 	f := newTestForge(t)
 	state := t.TempDir()
 	path := f.file(state, f.justOne()...)
-	environ := f.environ(map[string]string{
-		"FORGE_TOKEN": f.adminToken(), "OTEL_EXPORTER_OTLP_ENDPOINT": collector.URL, "OTEL_EXPORTER_OTLP_HEADERS": "x-key=k",
-	})
+	environ := f.environ(map[string]string{"FORGE_TOKEN": f.adminToken(), "OTEL_EXPORTER_OTLP_HEADERS": "x-key=k"})
+	secrets := "OTEL_EXPORTER_OTLP_ENDPOINT=" + collector.URL + "\n"
+	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "secrets.env"), []byte(secrets), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	startDisinto(t, environ, "run", "--yes", "--config", path)
 	status(t, state, "sessions have ended", func(d *control.Document) bool { return len(d.Recent) >= 3 })
 	eventually(t, "a merge is traced", func() bool {
