@@ -81,19 +81,19 @@ func (s *Supervisor) reloadRenaming(cfg *threads.Config, change func()) {
 	if s.state.isOpen() {
 		renamed = s.state.renamesIn(cfg)
 	}
-	rotated := false
+	ended := false
 	defer func() {
-		if rotated && s.state.isOpen() { // the sessions in the journal would hold all that again after a restart
+		if ended && s.state.isOpen() { // the sessions in the journal would hold all that again after a restart
 			s.journalled(s.state.rewrite())
 		}
 	}()
 	if renamed == nil {
-		rotated = s.state.reload(cfg, change)
+		ended = s.state.reload(cfg, change)
 		return
 	}
 	r := ledger.Record{At: time.Now(), Renamed: renamed}
 	s.journalled(s.state.journal.AppendPast(r, func() {
-		rotated = s.state.reload(cfg, func() {
+		ended = s.state.reload(cfg, func() {
 			change()
 			s.state.ledger.Apply(r)
 		})

@@ -8,17 +8,17 @@ import (
 )
 
 // reload puts a configuration in force and calls change under the same lock, so that no decision sees only one of the
-// two. Besides, it ends the holds that last until a reload: see tryAgainLocked. rotated reports whether a new secret
-// ended others, which the journal does not show.
-func (st *state) reload(cfg *threads.Config, change func()) (rotated bool) {
+// two. Besides, it ends holds: see tryAgainLocked and rotatedLocked. It reports whether there was one, because the
+// journal does not show that.
+func (st *state) reload(cfg *threads.Config, change func()) (ended bool) {
 	st.lockToChange()
 	defer st.mu.Unlock()
 	change()
 	was := st.cfg
 	st.cfg, st.cfgErr = cfg, nil
 	st.generation++
-	st.tryAgainLocked(time.Now())
-	return was != nil && st.rotatedLocked(was)
+	ended = st.tryAgainLocked(time.Now())
+	return was != nil && st.rotatedLocked(was) || ended
 }
 
 // tryAgain is tryAgainLocked for a start.
@@ -30,29 +30,35 @@ func (st *state) tryAgain(now time.Time) {
 
 // tryAgainLocked ends the holds whose cause a person may have mended: those that last until a reload, those without an
 // answer of a model, and the rests of what fails. An agent whose token was rejected stays in doubt, and the next tick
-// asks the forge: otherwise each reload would end its alarm, and begin another.
-func (st *state) tryAgainLocked(now time.Time) {
+// asks the forge: otherwise each reload would end its alarm, and begin another. It reports whether there was one that
+// the journal has.
+func (st *state) tryAgainLocked(now time.Time) (ended bool) {
 	for _, a := range st.ledger.Agents {
 		switch {
 		case a.Rejected():
 			a.HeldUntil = now
 		case a.HeldUntil.IsZero() || a.HeldAs == threads.NoAnswer:
+			ended = ended || a.HeldUntil.After(now)
 			a.Hold(time.Time{}, "")
 		}
 	}
 	for _, t := range st.ledger.Threads {
 		if t.Unanswered != "" && t.ParkedAs == threads.ThreadDown {
+			ended = true
 			t.ParkedUntil, t.ParkedWhy, t.ParkedAs, t.Unanswered = time.Time{}, "", "", ""
 		}
 	}
 	for _, it := range st.ledger.Items {
 		if it.Downs > 0 { // it rests because the model did not answer
+			ended = ended || it.CoolDown.After(now)
 			it.CoolDown = time.Time{}
 		}
 	}
 	for _, s := range st.ledger.Failing {
+		ended = ended || s.Until.After(now)
 		s.Until = time.Time{}
 	}
+	return ended
 }
 
 // rotatedLocked ends what an old key or token caused: a usage limit of an account that the thread does not use any

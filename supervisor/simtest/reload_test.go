@@ -120,7 +120,7 @@ func TestRemovedAgentDrains(t *testing.T) {
 }
 
 // A start by a person, perhaps with another key in its environment, tries at once an agent whose model did not answer.
-// A start after a crash does not: the key is the same.
+// A start after a crash does not, because the key is the same; but it does not bring back what a reload has ended.
 func TestStartAfterAnotherKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -139,6 +139,18 @@ func TestStartAfterAnotherKey(t *testing.T) {
 			if ran := len(w.Exec.Runs()) > before; ran != (crashes == 0) {
 				t.Errorf("a start after %d crashes: sessions start: %v\n%s", crashes, ran, w.Log.String())
 			}
+		}
+		ask(l, "/v1/pause", `{}`)
+		l.Reload(w.Config, nil)
+		before := len(w.Exec.Runs())
+		l.Kill()
+		l.Bury()
+		l = w.Start(func(l *Life) { l.Crashes = 1 })
+		time.Sleep(time.Second)
+		ask(l, "/v1/resume", `{}`)
+		time.Sleep(5 * time.Second)
+		if len(w.Exec.Runs()) == before {
+			t.Errorf("a crash after a reload brings the holds back:\n%s", w.Log.String())
 		}
 		l.Kill()
 		l.Bury()
