@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -158,11 +159,10 @@ func earlier(a, b time.Time) time.Time {
 
 func sorted(by map[string]*lane) []lane {
 	var list []lane
-	for _, l := range by {
-		slices.SortStableFunc(l.Bars, func(a, b bar) int { return a.From.Compare(b.From) })
-		list = append(list, *l)
+	for _, name := range slices.Sorted(maps.Keys(by)) {
+		slices.SortStableFunc(by[name].Bars, func(a, b bar) int { return a.From.Compare(b.From) })
+		list = append(list, *by[name])
 	}
-	slices.SortFunc(list, func(a, b lane) int { return strings.Compare(a.Name, b.Name) })
 	return list
 }
 
