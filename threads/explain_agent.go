@@ -58,21 +58,19 @@ func (d *decision) explainAgent(a *agentState) Explanation {
 			})
 		}
 	}
-	ex.standing(d, own)
+	ex.standing(d)
 	return ex
 }
 
 // standing fills in what an agent does: its session or start, the rule that holds it, or that no item is for it.
-func (ex *Explanation) standing(d *decision, own []candidate) {
+func (ex *Explanation) standing(d *decision) {
 	if s := d.byAgent[ex.Name]; s != nil {
 		ex.Verdict = fmt.Sprintf("works on %s in slot %d (%s)", s.Item.words(), s.Slot, s.State)
 		return
 	}
-	for _, c := range own {
-		if _, why := d.unfree(c); why != nil {
-			ex.Verdict, ex.Code, ex.Mend = "starts nothing: "+d.inFull(why), why.Code, why.MendFor(ex.Name)
-			return
-		}
+	if why := d.idles(func(c candidate) bool { return c.agent.Name == ex.Name }); why != nil {
+		ex.Verdict, ex.Code, ex.Mend = "starts nothing: "+d.inFull(why), why.Code, why.MendFor(ex.Name)
+		return
 	}
 	ex.Verdict = "idle: no waiting item is for it"
 	if len(ex.Items) > 0 {

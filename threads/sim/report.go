@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -108,7 +109,7 @@ func spread(d []time.Duration) Spread {
 // report completes the report of a trial.
 func (tr *trial) report() Report {
 	r := &tr.seen
-	for _, since := range sortedTimes(tr.gaps) {
+	for _, since := range slices.SortedFunc(maps.Values(tr.gaps), time.Time.Compare) {
 		r.gaps = append(r.gaps, tr.Now.Sub(since))
 	}
 	r.Issues, r.Lost = len(tr.Load), tr.left
@@ -161,15 +162,6 @@ func (r *Report) end() time.Duration {
 		end = max(end, r.Spans[i].To)
 	}
 	return end
-}
-
-func sortedTimes(m map[string]time.Time) []time.Time {
-	var list []time.Time
-	for _, t := range m {
-		list = append(list, t)
-	}
-	slices.SortFunc(list, time.Time.Compare)
-	return list
 }
 
 // writers returns how many writing sessions can run at once.
