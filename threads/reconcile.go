@@ -1,6 +1,7 @@
 package threads
 
 import (
+	"cmp"
 	"slices"
 
 	"codeberg.org/johba/disinto/agents"
@@ -235,10 +236,7 @@ var endRules = []endRule{
 	{"split twice", ActNeedsHuman, false, false, splitTwice},
 	{"waits for cancelled work", ActNeedsHuman, true, false, orphaned},
 	{"filed twice", ActNeedsHuman, false, false, filedTwice},
-	{"its issue is closed", ActTell, true, false, unwantedPull},
-	{"goes to another branch", ActTell, true, false, strayPull},
-	{"too big to review", ActTell, true, false, bigPull},
-	{"not handed in last by a session", ActTell, true, false, unworkedPull},
+	{"not worked on, or shown in part", ActTell, true, false, shelved},
 	{"waits for itself", ActTell, true, false, circular},
 }
 
@@ -254,35 +252,13 @@ func outOfRounds(v *view, w *work) *Reason {
 	return roundsLeft(v, w)
 }
 
-// unworkedPull returns nil if an earlier rule has a reason: see strayPull.
-func unworkedPull(v *view, w *work) *Reason {
-	if w.pull == nil || superseded(v, w) != nil || strayBase(v, w) != nil {
-		return nil
-	}
-	return v.unwork(w.pull, w.stage)
-}
-
-func unwantedPull(v *view, w *work) *Reason {
+// shelved returns why agents leave a pull request alone. Only the first reason counts: one is commented unless it was
+// the last one commented, so two in turns would be commented for ever.
+func shelved(v *view, w *work) *Reason {
 	if w.pull == nil {
 		return nil
 	}
-	return superseded(v, w)
-}
-
-// strayPull returns nil if unwantedPull has a reason. A reason is commented unless it was the last one commented, so
-// two reasons in turns would be commented for ever.
-func strayPull(v *view, w *work) *Reason {
-	if w.pull == nil || superseded(v, w) != nil {
-		return nil
-	}
-	return strayBase(v, w)
-}
-
-func bigPull(v *view, w *work) *Reason {
-	if w.pull == nil || superseded(v, w) != nil || strayBase(v, w) != nil {
-		return nil
-	}
-	return tooBig(v, w)
+	return cmp.Or(superseded(v, w), strayBase(v, w), unworked(v, w), tooBig(v, w))
 }
 
 // markEnd asks for a person if agents can get no further with an item. It waits while another label keeps agents off.
