@@ -225,4 +225,19 @@ took=$((($(date +%s%N) - begin) / 1000000))
 for n in 1 2; do unclaimed $n || fail "issue $n is still claimed after docker stop"; done
 if pgrep -fx "$nap" >/dev/null; then fail "an agent's process outlived the container"; fi
 
+step "drain: PID 1 ends once nothing is begun, and comes back drained"
+docker start "$name" >/dev/null
+wait_for 30 "the restart of both sessions" again
+docker exec "$name" disinto drain --then-stop --yes >/dev/null
+api POST repos/johba/shop/issues "{\"title\":\"work 3\",\"labels\":[$backlog]}" >/dev/null
+waits() { docker exec "$name" disinto why 3 | grep -q "the factory drains"; }
+wait_for 20 "the wait of a new issue" waits
+again || fail "a drain ended what was begun"
+docker exec "$name" disinto cancel 1 2 --yes >/dev/null
+ended() { [ "$(docker inspect -f '{{.State.Status}} {{.State.ExitCode}}' "$name")" = "exited 0" ]; }
+wait_for 30 "the end of a drained container, with exit code 0" ended
+docker start "$name" >/dev/null
+wait_for 30 "the wait of a new issue after a restart" waits
+unclaimed 3 || fail "a drained container started an issue"
+
 echo "docker/test.sh: passed; docker stop took $took ms"
