@@ -283,7 +283,8 @@ func (f *Forecast) history() threads.History {
 		copyEntry(is.Opened, h.Opened, login)
 	}
 	for name := range h.Repos {
-		copyEntry(is.Repos, h.Repos, name)
+		r := copyEntry(is.Repos, h.Repos, name)
+		r.Turns, r.Barred = maps.Clone(r.Turns), maps.Clone(r.Barred)
 	}
 	for login, a := range h.Authors {
 		is.Authors[login] = &threads.AuthorHistory{Reviews: maps.Clone(a.Reviews)}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"testing"
 	"time"
@@ -44,6 +45,8 @@ func TestForecast(t *testing.T) {
 		RunID: "x", Thread: "write", Agent: "dev-0", Login: "dev-0", Role: "dev", State: threads.Running, Attempt: 1,
 		Started: began, Item: threads.Item{Kind: agents.KindIssue, Ref: ref(1), Chain: ref(1)},
 	}}
+	turned := map[agents.Kind]time.Time{agents.KindIssue: began}
+	s.History.Repos["o/r"] = &threads.RepoHistory{Turns: maps.Clone(turned)}
 	f := NewForecast(s, usualModel())
 	for seed := range uint64(20) {
 		o := f.Run(seed, Ask{Horizon: 5 * 24 * time.Hour})
@@ -65,7 +68,8 @@ func TestForecast(t *testing.T) {
 			t.Errorf("seed %d: asked for one issue only: got %+v, want %+v", seed, got, two)
 		}
 	}
-	if s.Facts.Issues[0].Assignees[0] != "dev-0" || len(s.History.Chains) > 0 {
+	if s.Facts.Issues[0].Assignees[0] != "dev-0" || len(s.History.Chains) > 0 ||
+		!maps.Equal(s.History.Repos["o/r"].Turns, turned) {
 		t.Error("a forecast changed its snapshot")
 	}
 }
