@@ -220,10 +220,12 @@ func (h *history) history(_ context.Context, query url.Values) (*control.History
 		return nil, control.Invalid("%s", err)
 	}
 	d := HistoryOf(h.stateDir, h.state.books(), of)
-	config := h.state.config()
-	if len(d.Sessions) == 0 && of.Agent != "" && config != nil && config.Agent(of.Agent) == nil {
-		all := control.HistoryQuery{Agent: of.Agent}
-		if len(h.past(all.Fits)) == 0 { // an agent that was removed has a past
+	if config := h.state.config(); len(d.Sessions) == 0 && config != nil {
+		_, err := config.Repo(of.Repo)
+		if of.Repo != "" && err != nil && h.never(control.HistoryQuery{Repo: of.Repo}) {
+			return nil, control.NotFound("cannot list the sessions: %s", err)
+		}
+		if of.Agent != "" && config.Agent(of.Agent) == nil && h.never(control.HistoryQuery{Agent: of.Agent}) {
 			return nil, control.NotFound("cannot list the sessions of %q: there is no such agent%s", of.Agent,
 				config.SuggestName(of.Agent))
 		}
@@ -233,6 +235,9 @@ func (h *history) history(_ context.Context, query url.Values) (*control.History
 	}
 	return d, nil
 }
+
+// never reports whether no session ever fitted a query: an agent or repository that was removed has a past.
+func (h *history) never(all control.HistoryQuery) bool { return len(h.past(all.Fits)) == 0 }
 
 // HistoryOf lists the sessions of a state directory that a query selects.
 func HistoryOf(stateDir string, b *ledger.Books, of control.HistoryQuery) *control.HistoryDocument {

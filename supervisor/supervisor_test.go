@@ -337,13 +337,14 @@ func TestSocket(t *testing.T) {
 		says   string
 	}{
 		{"/v1/why?ref=2", http.StatusOK, "waits: blocked by johba/harb#1"},
-		{"/v1/why?ref=dev-codr", http.StatusBadRequest, "did you mean dev-coder?"},
+		{"/v1/why?ref=dev-codr", http.StatusNotFound, "did you mean dev-coder?"},
 		{"/v1/why?ref=johba/harb%232", http.StatusOK, "waits: blocked by johba/harb#1"},
 		{"/v1/history?agent=dev-codr", http.StatusNotFound, "did you mean dev-coder?"},
 		{"/v1/history?agent=dev-coder", http.StatusOK, "sessions"},
+		{"/v1/history?repo=johba/hrb", http.StatusNotFound, "none of the repositories"},
 		{"/v1/why?ref=99", http.StatusNotFound, `{"error":"cannot explain johba/harb#99`},
-		{"/v1/why?ref=x", http.StatusBadRequest, `{"error":"cannot explain`},
-		{"/v1/why", http.StatusBadRequest, `{"error":"cannot explain`},
+		{"/v1/why?ref=x", http.StatusNotFound, `{"error":"cannot explain`},
+		{"/v1/why", http.StatusNotFound, `{"error":"cannot explain`},
 		{"/v1/nothing", http.StatusNotFound, ""},
 	} {
 		if status, body := get(t, c, tt.path); status != tt.status || !strings.Contains(body, tt.says) {

@@ -27,7 +27,7 @@ func (h *history) why(ctx context.Context, query url.Values) (ex threads.Explana
 		return ex, err
 	}
 	if _, err := forge.ParseRef(said, "owner/name"); err != nil {
-		return ex, control.Invalid(
+		return ex, control.NotFound(
 			"cannot explain %q: it is neither an agent, nor a thread, nor an issue such as 12 or owner/name#12%s", said,
 			c.SuggestName(said))
 	}

@@ -23,7 +23,7 @@ func commands(c *cli) *cobra.Command {
 		Long: `
 disinto runs AI coding agents on the issues and pull requests of a Forgejo.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not now.`,
+Exit codes: 0 done, 1 failed or an unknown name, 2 wrong usage, 3 not now.`,
 	}
 	root.SetOut(c.stdout)
 	root.SetErr(c.stderr)

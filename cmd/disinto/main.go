@@ -26,8 +26,8 @@ import (
 // Exit codes, the same for every command.
 const (
 	exitDone   = 0
-	exitFailed = 1
-	exitUsage  = 2 // the command line was wrong; nothing was done
+	exitFailed = 1 // also if nothing has the name or number that the command line gives
+	exitUsage  = 2 // the command line was wrong, whatever the factory is; nothing was done
 	exitNotNow = 3 // the request was understood, but the item waits or the supervisor finishes it later
 )
 

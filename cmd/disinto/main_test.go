@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -222,6 +224,49 @@ func TestUsage(t *testing.T) {
 				t.Errorf("stdout does not match %q:\n%s", tt.stdout, got.stdout)
 			}
 		})
+	}
+}
+
+// A name or number that nobody knows is a failure; what no factory could understand is wrong usage, as is any unknown
+// flag. Each command that takes a name has rows here.
+func TestUnknownNames(t *testing.T) {
+	state := serveSocket(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		status := http.StatusNotFound
+		if body, _ := io.ReadAll(r.Body); strings.Contains(string(body), `"ref":"nobody"`) {
+			status = http.StatusBadRequest // as a supervisor answers
+		}
+		w.WriteHeader(status)
+		fmt.Fprint(w, `{"error":"there is no such thing"}`)
+	}))
+	lines := map[int]string{
+		exitFailed: `show 99; why 99; why nobody; why 99 --until; why 99 --at -1h; logs 99; logs nobody; logs 99 --session x;
+			history --agent nobody; history --repo no/body; start 99; start nobody; sling 99; tell 99 x; cancel 99; retry 99;
+			retry --agent nobody; retry --repo no/body; release 99; approve 99; pause nobody; pause no/body; resume nobody;
+			restart nobody; stop nobody; batch create 99 98 --title x; batch start 99; batch status 99; batch cancel 99`,
+		exitUsage: `show nobody; start no/body; sling no/body; tell nobody x; cancel nobody; release nobody; approve nobody;
+			batch create nobody 98 --title x; history --since x; history --outcome x; report --by x; logs 99 --lines -1`,
+	}
+	seen := make(map[string]bool)
+	for code, all := range lines {
+		for line := range strings.SplitSeq(all, ";") {
+			args := strings.Fields(line)
+			cmd, _, _ := commands(testCLI(nil)).Find(args)
+			seen[cmd.CommandPath()] = true
+			got := disinto(t.Context(), nil, append(args, "--state", state)...)
+			if got.code != code || got.stdout != "" || got.stderr == "" {
+				t.Errorf("%s: got exit code %d, want %d; stdout %q, stderr %q", line, got.code, code, got.stdout, got.stderr)
+			}
+		}
+	}
+	names := regexp.MustCompile(`REF|AGENT|SERVICE|THREAD|REPO`)
+	for _, cmd := range everyCommand() {
+		if names.MatchString(cmd.Use) && !cmd.Hidden && cmd.GroupID != "Set it up:" && !seen[cmd.CommandPath()] {
+			t.Errorf("%s takes a name and has no row", cmd.CommandPath())
+		}
+		if got := disinto(t.Context(), nil, append(strings.Fields(cmd.CommandPath())[1:], "--frobnicate")...); !cmd.Hidden &&
+			got.code != exitUsage {
+			t.Errorf("%s --frobnicate: got exit code %d, want %d", cmd.CommandPath(), got.code, exitUsage)
+		}
 	}
 }
 

@@ -54,7 +54,7 @@ all, such as a closed one, is refused with exit code 1.`,
 			}
 			err = s.run(cmd.Context(), c, args)
 			if no := (*control.Refusal)(nil); errors.As(err, &no) && no.Status == http.StatusBadRequest {
-				return usagef("cannot start %s: it is no issue, such as 12, and no service or scheduled role has that name",
+				return fmt.Errorf("cannot start %s: it is no issue, such as 12, and no service or scheduled role has that name",
 					args[0])
 			}
 			return err
