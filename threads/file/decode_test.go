@@ -980,7 +980,7 @@ max_tokens = { session = 3, issue = 2 }
 				`stranger's branch
 :7: roles.dev.acp: "{{.X}}": unknown field .X, want one of .Repo .Number .Issue .Agent .Role .Thread ` +
 				`.Model .Kind
-:7: roles.dev.acp: has a number in it, want strings`,
+:7: roles.dev.acp: has a number in it, want a list such as ["dev/dev-agent.sh", "{{.Number}}"]`,
 		},
 		{
 			name: "prompt and cli", text: worker + "[roles.dev]\ncli = \"qwen\"\nprompt = \"stdin\"",
@@ -1005,7 +1005,7 @@ max_tokens = { session = 3, issue = 2 }
 		},
 		{
 			name: "command is empty", text: worker + "[roles.dev]\ncommand = []",
-			want: `:5: roles.dev.command: is empty: leave it out for a role without a program`,
+			want: `:5: roles.dev.command: is empty, want a list such as ["dev/dev-agent.sh", "{{.Number}}"]`,
 		},
 		{
 			name: "program is empty", text: worker + "[roles.dev]\ncommand = [\" \", \"x\"]",
@@ -1013,7 +1013,7 @@ max_tokens = { session = 3, issue = 2 }
 		},
 		{
 			name: "number in a command", text: worker + "[roles.dev]\ncommand = [\"x\", 1]",
-			want: `:5: roles.dev.command: has a number in it, want strings`,
+			want: `:5: roles.dev.command: has a number in it, want a list such as ["dev/dev-agent.sh", "{{.Number}}"]`,
 		},
 		{
 			name: "unknown field", text: worker + "[roles.dev]\ncommand = [\"x\", \"{{.Num}}\"]",

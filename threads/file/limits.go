@@ -114,19 +114,9 @@ const (
 
 // dollars reads an amount, with or without a fraction.
 func (t *table) dollars(key string) float64 {
-	t.ignore(key)
-	t.shapeOf(key).Type, t.shapeOf(key).Above = "number", new(int64)
-	var amount float64
-	switch n := t.values[key].(type) {
-	case int64:
-		amount = float64(n)
-	case float64:
-		amount = n
-	default:
-		t.wrong(key, "is %s, want an amount of dollars such as 12.50", kindOf(n))
-		return 0
-	}
-	if !(amount > 0) || math.IsInf(amount, 0) {
+	t.shapeOf(key).Above = new(int64)
+	amount, ok := t.fraction(key, "an amount of dollars such as 12.50")
+	if ok && (!(amount > 0) || math.IsInf(amount, 0)) {
 		t.wrong(key, "is %v, want more than 0", amount)
 		return 0
 	}
@@ -135,24 +125,30 @@ func (t *table) dollars(key string) float64 {
 
 // share reads a part of a whole, from 0 to less than 1; 0 for none.
 func (t *table) share(key string) float64 {
-	t.ignore(key)
-	t.shapeOf(key).Type, t.shapeOf(key).Minimum, t.shapeOf(key).Below = "number", new(int64), new(int64(1))
-	var part float64
-	switch n := t.values[key].(type) {
-	case nil:
-	case int64:
-		part = float64(n)
-	case float64:
-		part = n
-	default:
-		t.wrong(key, "is %s, want a share such as 0.25", kindOf(n))
-		return 0
-	}
-	if !(part >= 0 && part < 1) {
+	t.shapeOf(key).Minimum, t.shapeOf(key).Below = new(int64), new(int64(1))
+	part, ok := t.fraction(key, "a share such as 0.25")
+	if ok && !(part >= 0 && part < 1) {
 		t.wrong(key, "is %v, want at least 0 and less than 1: it is a share", t.values[key])
 		return 0
 	}
 	return part
+}
+
+// fraction reads a number with or without a fraction. ok is false when it is missing or of another type.
+func (t *table) fraction(key, want string) (n float64, ok bool) {
+	t.ignore(key)
+	t.shapeOf(key).Type = "number"
+	switch v := t.values[key].(type) {
+	case nil:
+		return 0, false
+	case int64:
+		return float64(v), true
+	case float64:
+		return v, true
+	default:
+		t.wrong(key, "is %s, want %s", kindOf(v), want)
+		return 0, false
+	}
 }
 
 // spending reads what one session of a role may use, and all sessions on an issue together.

@@ -367,7 +367,7 @@ func (d *decoder) role(t *table, unset agents.Role) agents.Role {
 		Every:          t.duration("every", unset.Every, time.Second),
 		Priority:       t.urgency(),
 		CLI:            t.choice("cli", append(agents.CLINames(), agents.ACP)...),
-		Command:        d.command(t, "command"),
+		Command:        t.command("command"),
 		Prompt:         agents.PromptBy(t.choice("prompt", string(agents.PromptStdin), string(agents.PromptFile))),
 		Cwd:            t.text("cwd"),
 		Timeout:        t.duration("timeout", 2*time.Hour, time.Millisecond),
@@ -383,7 +383,7 @@ func (d *decoder) role(t *table, unset agents.Role) agents.Role {
 	t.network(&r)
 	t.spending(&r)
 	r.Escalate, r.EscalateAfter = t.ladder()
-	t.builtIn(&r, d.command(t, "acp"))
+	t.builtIn(&r, t.command("acp"))
 	t.times(&r)
 	if on != "" && !on.Items() && r.Label != "" {
 		t.wrong("label", `is set, but on is %q: such work has no labels`, on)
@@ -460,27 +460,16 @@ func (t *table) checkPrompt(r *agents.Role) {
 	}
 }
 
-// command reads a program with its arguments.
-func (d *decoder) command(t *table, key string) []string {
-	values, _ := get[[]any](t, key, `a list such as ["dev/dev-agent.sh", "{{.Number}}"]`)
+// command reads a program with its arguments, which may be templates.
+func (t *table) command(key string) []string {
+	const want = `a list such as ["dev/dev-agent.sh", "{{.Number}}"]`
+	values, _ := get[[]any](t, key, want)
 	t.shapeOf(key).Items = &shape{Type: "string"}
-	var command []string
-	for i, v := range values {
-		arg, ok := v.(string)
-		if !ok {
-			t.wrong(key, "has %s in it, want strings", kindOf(v))
-			continue
-		}
+	command := t.words(key, values, t.has(key), want)
+	for _, arg := range command {
 		if err := agents.CheckArgument(arg); err != nil {
 			t.wrong(key, "%q: %v", arg, err)
 		}
-		if i == 0 && strings.TrimSpace(arg) == "" {
-			t.wrong(key, "has an empty program")
-		}
-		command = append(command, arg)
-	}
-	if list, ok := t.values[key].([]any); ok && len(list) == 0 {
-		t.wrong(key, "is empty: leave it out for a role without a program")
 	}
 	return command
 }
