@@ -281,13 +281,7 @@ func (v *view) cancelledBlockers(is *forge.Issue) []forge.Ref {
 	if is == nil { // a pull request
 		return nil
 	}
-	var refs []forge.Ref
-	for _, b := range is.Blockers {
-		if v.cancelled(b) {
-			refs = append(refs, b.Ref)
-		}
-	}
-	return refs
+	return blockersThat(is, v.cancelled)
 }
 
 // convoyOver asks for a convoy to be closed when all its members are closed. A convoy without members has no result,

@@ -58,8 +58,13 @@ func (c *Config) reviewers() (list []*agents.Agent) {
 
 // Does reports whether one of an agent's roles does a kind of work.
 func (c *Config) Does(a *agents.Agent, kind agents.Kind) bool {
+	return c.hasRole(a, func(r *agents.Role) bool { return r.On.Does(kind) })
+}
+
+// hasRole reports whether one of an agent's roles fits.
+func (c *Config) hasRole(a *agents.Agent, fits func(*agents.Role) bool) bool {
 	return slices.ContainsFunc(a.Roles, func(name string) bool {
-		r := c.Role(name)
-		return r != nil && r.On.Does(kind)
+		r := c.Role(name) // a role of a file under decoding may not exist
+		return r != nil && fits(r)
 	})
 }

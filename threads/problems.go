@@ -86,10 +86,7 @@ func (c *Config) Deadlocked(t *Thread) []string {
 
 // waitsForReview reports whether the agent's program may run until its pull request is reviewed.
 func (c *Config) waitsForReview(a *agents.Agent) bool {
-	return slices.ContainsFunc(a.Roles, func(name string) bool {
-		r := c.Role(name)
-		return r != nil && r.WaitsForReview
-	})
+	return c.hasRole(a, func(r *agents.Role) bool { return r.WaitsForReview })
 }
 
 // reviewedOnlyOn reports whether some agents may review a writer's work, and all of them are on this thread.

@@ -258,10 +258,7 @@ func claimLeft(v *view, w *work) *Reason {
 // takesItems reports whether an agent takes issues or pull requests. An agent with scheduled roles only has no claim
 // of ours: its program assigned the items to itself, as upstream's pollers do.
 func (v *view) takesItems(a *agents.Agent) bool {
-	return slices.ContainsFunc(a.Roles, func(name string) bool {
-		r := v.Config.Role(name)
-		return r != nil && r.On.Items()
-	})
+	return v.Config.hasRole(a, func(r *agents.Role) bool { return r.On.Items() })
 }
 
 // pullRejected holds an issue after a person closed our pull request for it unmerged. Reopening the issue, or a
@@ -365,9 +362,12 @@ func blockersOpen(v *view, w *work) *Reason {
 }
 
 func blockersIn(is *forge.Issue, state forge.BlockerState) []forge.Ref {
-	var refs []forge.Ref
+	return blockersThat(is, func(b forge.Blocker) bool { return b.State == state })
+}
+
+func blockersThat(is *forge.Issue, fit func(forge.Blocker) bool) (refs []forge.Ref) {
 	for _, b := range is.Blockers {
-		if b.State == state {
+		if fit(b) {
 			refs = append(refs, b.Ref)
 		}
 	}
@@ -377,13 +377,7 @@ func blockersIn(is *forge.Issue, state forge.BlockerState) []forge.Ref {
 // openDependencies returns the blockers for which the forge refuses to close an issue. References in the issue's text
 // are not among them, because the forge does not know them.
 func openDependencies(is *forge.Issue) []forge.Ref {
-	var refs []forge.Ref
-	for _, b := range is.Blockers {
-		if b.State == forge.BlockerOpen && !b.InBody {
-			refs = append(refs, b.Ref)
-		}
-	}
-	return refs
+	return blockersThat(is, func(b forge.Blocker) bool { return b.State == forge.BlockerOpen && !b.InBody })
 }
 
 // superseded holds our pull request when all its issues are done without it: another one was merged, or a person

@@ -189,12 +189,7 @@ func (v *view) handedIn(p *forge.Pull, chain forge.Ref) bool {
 	if slices.Contains(v.History.Chain(chain).Writers, a.Name) {
 		return true
 	}
-	for _, name := range a.Roles {
-		if r := v.Config.Role(name); r != nil && r.On.Does(agents.KindSchedule) {
-			return true
-		}
-	}
-	return false
+	return v.Config.Does(a, agents.KindSchedule)
 }
 
 // indexLast finds the pull request that our agents handed in last for each chain with several. Drafts are not handed
