@@ -5,7 +5,7 @@ import "strings"
 // Faults returns what is wrong with the factory itself, one line each: mistakes in factory.toml, with which file is in
 // force; a forge that cannot be read; then Alarms and Problems. Each line needs a person, or will if it lasts.
 func (d *Document) Faults() []string {
-	lines := d.Config.mistakes()
+	lines := d.Config.Mistakes()
 	if d.Forge.Error != "" && !d.Forge.OK {
 		lines = append(lines, d.Forge.Error)
 	}
@@ -15,8 +15,8 @@ func (d *Document) Faults() []string {
 	return append(lines, d.Problems...)
 }
 
-// mistakes returns one line for each mistake in the file; each starts with the file's name.
-func (c *ConfigDocument) mistakes() (lines []string) {
+// Mistakes returns one line for each mistake in the files of the configuration, and one for what is in force instead.
+func (c *ConfigDocument) Mistakes() (lines []string) {
 	if c.Error == "" {
 		return nil
 	}

@@ -160,9 +160,8 @@ func faultNeed(d *control.Document, fault string) need {
 			n.Pill, n.Since = needPill(a.Code), a.Since
 		}
 	}
-	ofFile := strings.Contains(fault, d.Config.Path) || strings.Contains(fault, "until that is corrected")
 	switch {
-	case d.Config.Error != "" && ofFile:
+	case slices.Contains(d.Config.Mistakes(), fault):
 		n.Pill.Text = "Configuration"
 	case fault == d.Forge.Error:
 		n.Pill.Text = "Forgejo"

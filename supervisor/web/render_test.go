@@ -59,7 +59,7 @@ func TestPausedOnce(t *testing.T) {
 // A fault has the pill of what it is about, and its button.
 func TestFaults(t *testing.T) {
 	d := &control.Document{
-		Config:   control.ConfigDocument{Path: "factory.toml", Error: "factory.toml:7: no such key", Generation: 1},
+		Config:   control.ConfigDocument{Path: "factory.toml", Error: "cannot read the secrets", Generation: 1},
 		Forge:    control.ForgeDocument{Error: "no answer", URL: "http://forge"},
 		Alarms:   []control.AlarmDocument{{Code: threads.TokenRejected, Words: "`disinto resume dev`", Since: noon}},
 		Problems: []string{"first start: 2 items wait: disinto resume starts them", "the journal cannot be written"},
