@@ -42,6 +42,17 @@ func (f *Forecast) Find(repo string, number int64) *Expected {
 	return nil
 }
 
+// StartOf returns the expected start of an item as it stands now; zero if nothing starts it without a person, who takes
+// unknown time. The forecast may be older than what holds the item: a pause, a label, its pull request.
+func (f *Forecast) StartOf(q *QueueDocument) Band {
+	e, status := f.Find(q.Repo, q.Number), q.Status()
+	if e == nil || q.NeedsPerson || q.Code != "" && q.Code.Ends() != threads.ByItself ||
+		q.Code == threads.HasPull || status == Running || status == Merging {
+		return Band{}
+	}
+	return e.Start
+}
+
 // Band is the time of an event: before Low in one run of ten, before Middle in five, before High in nine. A time is
 // left out if it lies beyond the simulated span.
 type Band struct {

@@ -156,8 +156,8 @@ func (f filter) queue(d *control.Document) section {
 	for i := range d.Queue {
 		w := waits{QueueDocument: &d.Queue[i], Pill: itemPill(&d.Queue[i])}
 		w.Text = strings.TrimPrefix(w.Why, "blocked ")
-		if e := d.Forecast.Find(w.Repo, w.Number); e != nil && w.Status() == control.Queued && !e.Start.Low.IsZero() {
-			w.Text += ", starts " + e.Start.Words(d.Forecast.At)
+		if start := d.Forecast.StartOf(w.QueueDocument); w.Status() == control.Queued && !start.Low.IsZero() {
+			w.Text += ", starts " + start.Words(d.Forecast.At)
 		}
 		if f.at != "" && w.Number != 0 {
 			w.Pick, w.All = refText(w.QueueDocument), f.all

@@ -78,13 +78,6 @@ func (v View) starts(rows [][]cell, shown []control.QueueDocument, f *control.Fo
 	add := func(i int, is cell) { rows[i] = slices.Insert(rows[i], 2, is) }
 	add(0, cell{"STARTS", faint})
 	for i, q := range shown {
-		words := "-"
-		if e := f.Find(q.Repo, q.Number); e != nil {
-			words = e.Start.Words(v.Now)
-		}
-		if ends := q.Code.Ends(); words == "now" && (ends == threads.ByPerson || ends == threads.ByChoice) {
-			words = "-" // the journal has no time that people take
-		}
-		add(i+1, cell{words, plain})
+		add(i+1, cell{f.StartOf(&q).Words(v.Now), plain})
 	}
 }

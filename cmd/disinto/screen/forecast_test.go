@@ -79,19 +79,30 @@ func TestStatusForecast(t *testing.T) {
 	golden(t, "testdata/status-forecast.txt", View{Now: noon, Width: 80, repo: "o/r"}.Status(d))
 }
 
-// An item that waits for a person does not start now, even if the runs begin with it.
+// What does not start has no expected start, although the forecast may be older than the reason.
 func TestStarts(t *testing.T) {
-	var queue []control.QueueDocument
-	f := &control.Forecast{}
-	for i, code := range []threads.Code{threads.NoSlot, threads.SkipLabel} {
-		n := int64(i + 1)
-		queue = append(queue, control.QueueDocument{Repo: "o/r", Number: n, Code: code})
-		band := control.Band{Low: noon, Middle: noon, High: noon}
-		f.Items = append(f.Items, control.Expected{Repo: "o/r", Number: n, Start: band})
-	}
-	rows := [][]cell{row(plain, "a", "b"), row(plain, "a", "b"), row(plain, "a", "b")}
-	View{Now: noon}.starts(rows, queue, f)
-	if rows[1][2].text != "now" || rows[2][2].text != "-" {
-		t.Errorf("got starts %q and %q, want now and -", rows[1][2].text, rows[2][2].text)
+	for _, tt := range []struct {
+		q    control.QueueDocument
+		want string
+	}{
+		{control.QueueDocument{Code: threads.NoSlot}, "now"},
+		{control.QueueDocument{}, "now"}, // it is being started
+		{control.QueueDocument{Code: threads.Unreviewed}, "now"},
+		{control.QueueDocument{Code: threads.CoolDown, NeedsPerson: true}, "-"},
+		{control.QueueDocument{Code: threads.SkipLabel}, "-"},
+		{control.QueueDocument{Code: threads.Paused}, "-"},
+		{control.QueueDocument{Code: threads.HasPull}, "-"},
+		{control.QueueDocument{Code: threads.HasSession}, "-"},
+		{control.QueueDocument{Code: threads.MergeQueued}, "-"},
+	} {
+		tt.q.Repo, tt.q.Number = "o/r", 1
+		f := &control.Forecast{Items: []control.Expected{
+			{Repo: "o/r", Number: 1, Start: control.Band{Low: noon, Middle: noon, High: noon}},
+		}}
+		rows := [][]cell{row(plain, "a", "b"), row(plain, "a", "b")}
+		View{Now: noon}.starts(rows, []control.QueueDocument{tt.q}, f)
+		if got := rows[1][2].text; got != tt.want {
+			t.Errorf("%s, needs a person: %t: got %q, want %q", tt.q.Code, tt.q.NeedsPerson, got, tt.want)
+		}
 	}
 }
