@@ -3,6 +3,7 @@ package process
 import (
 	"cmp"
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -20,6 +21,7 @@ var refusedWords = regexp.MustCompile(
 var (
 	absolutePath = regexp.MustCompile(`(?:^|[\s'"` + "`" + `:=(\[])(/[^\s'"` + "`" + `:,()\[\]]+)`)
 	connecting   = regexp.MustCompile(`(?i)\bconnect|\bdial tcp|\bport \d`)
+	speaker      = regexp.MustCompile(`^[^\s:]+: (?:(?:line )?\d+: )?`) // "/usr/a.sh: line 12: "
 	listening    = regexp.MustCompile(`(?i)\blisten|\bbind`)
 )
 
@@ -44,12 +46,21 @@ func (r *run) explainRefusal(o agents.Outcome) agents.Outcome {
 
 // refused says what the sandbox refused according to a line. It is empty when the sandbox allows it.
 func (r *run) refused(line string) string {
+	// Who complains was not refused itself.
+	if rest := line[len(speaker.FindString(line)):]; refusedWords.MatchString(rest) &&
+		refusedWords.FindStringIndex(rest)[0] > 0 {
+		line = rest
+	}
 	readable := ""
-	for _, m := range slices.Backward(absolutePath.FindAllStringSubmatch(line, -1)) { // the first may be the program
+	for _, m := range slices.Backward(absolutePath.FindAllStringSubmatch(line, -1)) { // the first may be copied
 		switch path := filepath.Clean(m[1]); r.allows(path) {
 		case "":
 			return fmt.Sprintf("the sandbox denies access to %s (sandbox_read, sandbox_write)", path)
 		case landlock.Read, landlock.List:
+			info, err := os.Stat(path)
+			if err == nil && info.Mode().IsRegular() && info.Mode()&0o111 == 0 && strings.HasPrefix(line, m[1]+":") {
+				continue // a shell was to run what is no program
+			}
 			readable = cmp.Or(readable, path)
 		}
 	}

@@ -483,6 +483,10 @@ func TestRefused(t *testing.T) {
 			"sandbox_write)",
 		"/usr/a.sh: line 102: /tmp/a.lock: Permission denied": "the sandbox denies access to /tmp/a.lock (sandbox_read, " +
 			"sandbox_write)",
+		"/usr/a.sh: line 3: curl: Permission denied": "",
+		"/usr/a.sh: connect: Operation not permitted": "the sandbox allows connections only to the TCP ports " +
+			"22 443 (sandbox_connect; tests with their own servers need \"ephemeral\")",
+		"bash: line 1: /usr/lib/os-release: Permission denied": "", // no program
 		"cp: cannot create '/usr/x': Permission denied": "perhaps because the sandbox makes /usr/x read-only " +
 			"(sandbox_write)",
 		"Error: EACCES: permission denied, mkdir '/srv/cache'": "the sandbox denies access to /srv/cache (sandbox_read, " +
