@@ -75,7 +75,7 @@ func (w *worker) About() string {
 func (w *worker) Today() string {
 	switch s := &w.Spent; {
 	case s.USDPerDay > 0:
-		return usd(s.USD) + " of " + usd(s.USDPerDay)
+		return spentUSD(s.USD) + " of " + usd(s.USDPerDay)
 	case s.TokensPerDay > 0:
 		return control.Tokens(s.Tokens) + " of " + control.Tokens(s.TokensPerDay) + " tokens"
 	case s.USD > 0:

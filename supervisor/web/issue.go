@@ -237,7 +237,7 @@ func sessions(d *control.ItemDocument) section {
 		sec.Rows = append(sec.Rows, render("past", fmt.Sprintf("past-%d", i), &p))
 	}
 	if tokens > 0 || cost > 0 {
-		sec.Note = fmt.Sprintf("%s tokens and %s, as far as known", control.Tokens(tokens), usd(cost))
+		sec.Note = fmt.Sprintf("%s tokens and %s, as far as known", control.Tokens(tokens), spentUSD(cost))
 	}
 	return sec
 }

@@ -73,7 +73,7 @@ func sums(d *control.Document, record *control.RecordDocument) section {
 	for i := range d.Threads {
 		spent += d.Threads[i].Spent.USD
 	}
-	today := total{Name: "Today", Value: usd(spent), Href: "#budgets", Note: "a day ends at 00:00 UTC"}
+	today := total{Name: "Today", Value: spentUSD(spent), Href: "#budgets", Note: "a day ends at 00:00 UTC"}
 	if limit := dayLimit(d, units[0]); limit > 0 {
 		today.Of = "of " + usd(limit)
 	}
@@ -139,7 +139,7 @@ func meters(of, when string, d *control.SpentDocument) (list []meter) {
 		list = append(list, meter{of, text, min(100, 100*float64(d.Tokens)/float64(limit)), d.Tokens >= limit})
 	}
 	if limit := d.USDPerDay; limit > 0 {
-		text := fmt.Sprintf("%s of %s %s", usd(d.USD), usd(limit), when)
+		text := fmt.Sprintf("%s of %s %s", spentUSD(d.USD), usd(limit), when)
 		list = append(list, meter{of, text, min(100, 100*d.USD/limit), d.USD >= limit})
 	}
 	return list

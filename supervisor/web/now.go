@@ -103,7 +103,7 @@ func totals(d *control.Document) section {
 	for i := range d.Threads {
 		spent, budget = spent+d.Threads[i].Spent.USD, budget+d.Threads[i].Spent.USDPerDay
 	}
-	money := total{Name: "Spent today", Value: usd(spent), Href: "/money"}
+	money := total{Name: "Spent today", Value: spentUSD(spent), Href: "/money"}
 	if budget > 0 {
 		money.Of = "of " + usd(budget)
 	}

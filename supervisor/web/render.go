@@ -282,6 +282,14 @@ func title(words string) string {
 	return strings.ToUpper(words[:min(1, len(words))]) + words[min(1, len(words)):]
 }
 
+// spentUSD writes what was spent, as far as known; unknown if that is nothing.
+func spentUSD(v float64) string {
+	if v == 0 {
+		return unknown
+	}
+	return usd(v)
+}
+
 func usd(v float64) string { return "$" + strconv.FormatFloat(v, 'f', 2, 64) }
 
 // link is a reference with the address of its page. The page hides the repository if the factory has only one.

@@ -43,7 +43,11 @@ func (v View) Record(d *control.RecordDocument) string {
 		p.table(0, rows)
 	}
 	if counted := d.Counted(); counted != "" {
-		fmt.Fprintf(&p.text, "\n%s\n", counted)
+		unpriced := ""
+		if n := d.Total.Unpriced; n > 0 {
+			unpriced = "the cost of " + control.Count(n, "session") + " is unknown: local models and some CLIs tell none\n"
+		}
+		fmt.Fprintf(&p.text, "\n%s%s\n", unpriced, counted)
 	}
 	return p.text.String()
 }

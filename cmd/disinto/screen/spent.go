@@ -35,8 +35,10 @@ func (v View) spent(p *page, d *control.Document) {
 
 func spentLine(name string, s control.SpentDocument) []cell {
 	line := row(plain, name, control.Tokens(s.Tokens), "", control.Hit(s.CacheHit))
-	if s.USD > 0 || s.USDPerDay > 0 { // a local model costs nothing
+	if s.USD > 0 {
 		line[2].text = fmt.Sprintf("$%.2f", s.USD)
+	} else if s.USDPerDay > 0 { // nothing of a known price
+		line[2].text = "-"
 	}
 	if s.TokensPerDay > 0 {
 		line[1].text += " of " + control.Tokens(s.TokensPerDay)
