@@ -164,10 +164,10 @@ func (k *cleaner) leftovers(
 	now, keep := time.Now(), config.Factory.Keep
 	for _, e := range state.List(disk.Logs) {
 		log, isTimes := strings.CutSuffix(e.Name, logtime.Suffix)
-		if found.LogBytes += e.Bytes; !isTimes {
-			found.Logs++
-		}
-		if !k.state.runs(strings.TrimSuffix(log, ".log")) {
+		if !k.state.runs(strings.TrimSuffix(log, ".log")) { // otherwise it grows until the next pass
+			if found.LogBytes += e.Bytes; !isTimes {
+				found.Logs++
+			}
 			list = append(list, leftover{Entry: e, since: e.At, due: e.At.Add(keep)})
 		}
 	}

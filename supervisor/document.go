@@ -150,9 +150,6 @@ func (st *state) agentLocked(a *agents.Agent, works bool, now time.Time) control
 	if len(a.Roles) > 0 {
 		d.Role = a.Roles[0]
 	}
-	if d.IdleSince.IsZero() {
-		d.IdleSince = st.life.started
-	}
 	if code, why := st.heldWhyLocked(a, now); why != "" {
 		d.State, d.Code, d.Why, d.NeedsPerson = control.AgentHeld, code, why, !d.Paused
 	} else if why := st.ledger.FailingWhy(a, now); why != "" { // an alarm tells people

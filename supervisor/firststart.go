@@ -1,11 +1,9 @@
 package supervisor
 
 import (
-	"context"
 	"fmt"
 	"time"
 
-	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
@@ -32,7 +30,9 @@ func (ps *pausing) askFirst() {
 	}
 	if n == 0 {
 		ps.logNotices(notice{words: "first start: nothing waits, new issues start as they come"})
-		_ = ps.resume(context.Background(), control.PauseRequest{}, new(control.Report))
+		_ = ps.state.append(ledger.Record{At: time.Now(), Pause: &ledger.Pause{Off: true}})
+		ps.kicks.all(time.Time{})
+		ps.touchStatus()
 		return
 	}
 	wait := fmt.Sprintf("%d items wait", n)

@@ -165,7 +165,11 @@ func (st *state) endLocked(items []forge.Ref, why threads.Code) []*session {
 		if x.State != threads.Stopping {
 			st.changedLocked()
 			x.State = threads.Stopping
-			x.cancel(stoppedFor(threads.Reason{Code: why}))
+			reason := threads.Reason{Code: why}
+			if st.cfg != nil && st.cfg.Agent(x.Agent) == nil {
+				reason.Agent = x.Agent
+			}
+			x.cancel(stoppedFor(reason))
 		}
 		list = append(list, x)
 	}

@@ -97,7 +97,7 @@ func (r *run) publish(ctx context.Context, branch, since, message string) (left 
 	if left, err = r.verify(ctx, since, message, left); err != nil {
 		return nil, err
 	}
-	r.logf("pushing %s, %d commits more than %s", branch, r.ahead, strings.TrimPrefix(since, "refs/remotes/"))
+	r.logf("pushing %s, %d ahead of %s", branch, r.ahead, strings.TrimPrefix(since, "refs/remotes/"))
 	if err := r.pushBranch(ctx, branch, since, message); err != nil {
 		return left, err
 	}

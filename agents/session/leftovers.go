@@ -176,7 +176,6 @@ func (t *tree) tidy(ctx context.Context, logf func(string, ...any)) {
 		}
 		if _, err := t.do(ctx, t.mirror, args...); err == nil {
 			_ = os.RemoveAll(filepath.Join(filepath.Dir(o.dir), "aside"))
-			logf("removed the worktree %s: it is on the forge", o.dir)
 			for _, name := range leftFiles {
 				_ = os.Remove(filepath.Join(filepath.Dir(o.dir), name))
 			}

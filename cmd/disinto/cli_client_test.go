@@ -108,7 +108,8 @@ func TestStatusWithForgeDown(t *testing.T) {
 
 func TestStatusWithoutSupervisor(t *testing.T) {
 	state := t.TempDir()
-	said := "disinto: no supervisor runs on " + state + ": start one with disinto run, or use --state\n"
+	said := "disinto: no supervisor runs in the state directory " + state +
+		": start one with disinto run, or use --state\n"
 	got := disinto(t.Context(), nil, "status", "--state", state)
 	if got.code != exitFailed || got.stdout != "" || got.stderr != said {
 		t.Errorf("in an empty directory: got exit code %d, stdout %q, stderr %q", got.code, got.stdout, got.stderr)
@@ -143,7 +144,7 @@ func TestStatusWithDeadSocket(t *testing.T) {
 	l.(*net.UnixListener).SetUnlinkOnClose(false)
 	l.Close()
 	got := disinto(t.Context(), nil, "status", "--state", state)
-	if got.code != exitFailed || !strings.HasPrefix(got.stderr, "disinto: no supervisor runs on ") {
+	if got.code != exitFailed || !strings.HasPrefix(got.stderr, "disinto: no supervisor runs in the state directory ") {
 		t.Errorf("got exit code %d, stderr %q", got.code, got.stderr)
 	}
 }

@@ -173,7 +173,8 @@ func (c *Client) explain(err error) error {
 	case c.state == "":
 		return fmt.Errorf("cannot ask the supervisor at %s: %w; see listen in its [factory]", c.base, err)
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("%w on %s: start one with disinto run, or use --state", ErrNoSupervisor, c.state)
+		return fmt.Errorf("%w in the state directory %s: start one with disinto run, or use --state",
+			ErrNoSupervisor, c.state)
 	case errors.Is(err, syscall.ENOTDIR):
 		return fmt.Errorf("cannot ask the supervisor on %s: not a directory: --state is the supervisor's state directory",
 			c.state)

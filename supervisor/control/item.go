@@ -171,7 +171,8 @@ func pullOf(p *forge.Pull) PullDocument {
 	}
 	for _, r := range p.Reviews {
 		d.Reviews = append(d.Reviews, ReviewDocument{
-			Author: r.Author, Verdict: verdicts[r.Verdict], At: r.Submitted, Words: r.Body, HeadSHA: r.CommitSHA,
+			Author: r.Author, Verdict: verdicts[r.Verdict], At: r.Submitted, HeadSHA: r.CommitSHA,
+			Words: strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(r.Body), "reviewed by "+r.Author)),
 		})
 	}
 	return d

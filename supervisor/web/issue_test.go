@@ -112,7 +112,7 @@ func TestTellField(t *testing.T) {
 	v.api.set("/v1/show", d)
 	_, page := v.get("/issue?ref=7")
 	for _, want := range []string{
-		"dev-qwen hears it after", "ada", "heard <time", "the operator", "not heard yet", "use tabs",
+		"dev-qwen hears it after", "ada", "delivered <time", "the operator", "not delivered yet", "use tabs",
 		`formaction="/do/tell" name="ref" value="o/r#7"`, "Tell dev-qwen",
 	} {
 		if !strings.Contains(page, want) || strings.Contains(page, "<img") {

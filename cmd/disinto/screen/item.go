@@ -163,8 +163,8 @@ func (v View) sessions(p *page, d *control.ItemDocument) {
 	}
 	p.headed(-1, rows)
 	if total != (agents.Usage{}) {
-		line := fmt.Sprintf("%s used %s tokens and $%.2f, as far as known", control.Count(len(d.Sessions), "session"),
-			control.Tokens(total.InputTokens), total.CostUSD)
+		line := fmt.Sprintf("%s used %s tokens%s, as far as known", control.Count(len(d.Sessions), "session"),
+			control.Tokens(total.InputTokens), strings.TrimSuffix(" and "+control.CostOf(&total), " and -"))
 		if _, known := told.Hit(); known {
 			line += "; " + control.HitOf(&told) + " cache hits"
 		}
@@ -188,11 +188,12 @@ func (v View) sessions(p *page, d *control.ItemDocument) {
 	}
 }
 
-// toldLine describes what a session was told: "told by johba 2m ago, heard 1m ago: use tabs".
+// toldLine describes what a session was told: "told by johba 2m ago, delivered 1m ago: use tabs". Who reads its
+// inbox itself may not have read it.
 func (v View) toldLine(m *agents.Message) string {
-	heard := "not heard yet"
+	heard := "not delivered yet"
 	if !m.Heard.IsZero() {
-		heard = "heard " + v.age(m.Heard) + " ago"
+		heard = "delivered " + v.age(m.Heard) + " ago"
 	}
 	return fmt.Sprintf("told by %s %s ago, %s: %s", Clean(m.Author()), v.age(m.At), heard,
 		v.cut(strings.TrimSpace(Clean(m.Text)), reviewWords))
@@ -278,7 +279,7 @@ func (v View) pastRow(s *control.PastDocument) []cell {
 		outcome += ": " + v.short(more)
 	}
 	if s.Heard > 0 {
-		outcome += "; heard " + control.Count(s.Heard, "message")
+		outcome += "; was told " + control.Count(s.Heard, "message")
 	}
 	where := "-"
 	if s.Thread != "" {

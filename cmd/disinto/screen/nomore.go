@@ -46,10 +46,13 @@ func (v View) WhyNoMore(d *control.Document) string {
 	if more := len(reasons) - reasonLines; more > 0 {
 		p.line(numbered(more, "more reason", "more reasons")+": disinto status --all", faint)
 	}
+	if len(reasons) == 1 && reasons[0].code == threads.NotBacklog {
+		p.line(onlyBacklog, faint)
+	}
 	if len(reasons) == 0 {
 		p.end()
 		if d.Forge.OK {
-			p.line("nothing waits: no issue is open, and no pull request needs a review", good)
+			p.line("nothing waits: no issue is open, and no pull request needs a review; "+onlyBacklog, good)
 		} else {
 			p.line("it is unknown what waits: "+v.unread(&d.Forge), wrong)
 		}

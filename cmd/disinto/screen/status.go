@@ -136,8 +136,8 @@ func (v View) head(p *page, d *control.Document) {
 		had = ":"
 		up = ", up " + control.Age(v.Now.Sub(d.StartedAt))
 	}
-	p.line(fmt.Sprintf("disinto %s%s%s %s, %d of %s free, %s", d.Version, up, had,
-		running(len(d.Sessions)), free, control.Count(slots, "slot"),
+	p.line(fmt.Sprintf("disinto %s%s%s %s, %d of %d slots free, %s", d.Version, up, had,
+		running(len(d.Sessions)), free, slots,
 		numbered(len(each)+len(needingPerson(d)), "item waits", "items wait")), bold)
 }
 
@@ -339,6 +339,10 @@ func sessionsOn(d *control.Document, thread string) (n int) {
 func (v View) queue(p *page, d *control.Document, most int) {
 	each, backlog := listed(d)
 	if len(each)+len(backlog) == 0 {
+		if d.Forge.OK && len(d.Sessions)+len(needingPerson(d)) == 0 {
+			p.end()
+			p.line("nothing waits: "+onlyBacklog, faint)
+		}
 		return
 	}
 	p.end()
@@ -355,9 +359,16 @@ func (v View) queue(p *page, d *control.Document, most int) {
 	}
 	p.rest(len(each) - len(shown))
 	if len(backlog) > 0 {
-		p.line(backlog[0].Why+": "+v.firstNames(backlog, unqueuedNames), faint)
+		line := backlog[0].Why + ": " + v.firstNames(backlog, unqueuedNames)
+		if len(each) == 0 {
+			line += "; " + onlyBacklog
+		}
+		p.line(line, faint)
 	}
 }
+
+// onlyBacklog says what to do where nothing else waits.
+const onlyBacklog = "agents take the issues that you give the label backlog"
 
 // listed returns the items with their own line in the queue, those with a skip label last, and the issues that only
 // lack the label backlog. It omits items that need a person: the section NEEDS YOU has them.

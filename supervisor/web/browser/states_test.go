@@ -103,7 +103,7 @@ func (f *factory) Post(_ context.Context, path string, request, answer any) erro
 func (f *factory) Copy(ctx context.Context, path string, w io.Writer) error {
 	if strings.HasPrefix(path, "/v1/log") {
 		lines := "17:02:12 fetched main\n17:02:16 starting claude\n17:02:31 go test ./...\n17:05:40 FAIL <b>pay</b>\n" +
-			"17:23:51 pushing fix/issue-398, 2 commits more than main\n17:24:00 done: opened #427\n"
+			"17:23:51 pushing fix/issue-398, 2 ahead of main\n17:24:00 done: opened #427\n"
 		_, err := io.WriteString(w, lines)
 		return err
 	}
@@ -492,7 +492,7 @@ func TestLogPhases(t *testing.T) {
 	want := []string{
 		"Prepare · 17:02:12 to 17:02:12: 17:02:12 fetched main\n",
 		"Run the agent · 17:02:16 to 17:05:40: 17:02:16 starting claude\n17:02:31 go test ./...\n17:05:40 FAIL <b>pay</b>\n",
-		"Hand in · 17:23:51 to 17:24:00, open: 17:23:51 pushing fix/issue-398, 2 commits more than main\n" +
+		"Hand in · 17:23:51 to 17:24:00, open: 17:23:51 pushing fix/issue-398, 2 ahead of main\n" +
 			"17:24:00 done: opened #427\n",
 	}
 	if !slices.Equal(got, want) {
