@@ -61,8 +61,9 @@ func init() {
 	part := func(cmd *cobra.Command, isShared bool) *pflag.FlagSet {
 		set := pflag.NewFlagSet("", pflag.ContinueOnError)
 		set.SortFlags = false
+		inTwo := cmd.LocalFlags().Lookup("config") != nil
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-			if slices.Contains(sharedFlags, f.Name) == isShared {
+			if (inTwo && slices.Contains(sharedFlags, f.Name)) == isShared {
 				set.AddFlag(f)
 			}
 		})
@@ -79,10 +80,11 @@ func usageTemplate(root *cobra.Command) string {
 	if !found {
 		panic("Cobra's template of usage has changed")
 	}
-	const own = "{{with ownFlags .}}" +
-		"{{if .HasAvailableFlags}}Flags:\n{{.FlagUsages | trimTrailingWhitespaces}}\n\n{{end}}{{end}}"
-	const most = "Flags{{if .LocalFlags.Lookup \"config\"}} of most commands{{end}}:\n"
-	return before + own + most + "{{(sharedFlags .).FlagUsages | trimTrailingWhitespaces}}" + after
+	const own = "{{with ownFlags .}}{{if .HasAvailableFlags}}Flags:\n{{.FlagUsages | trimTrailingWhitespaces}}" +
+		"{{if $.LocalFlags.Lookup \"config\"}}\n\n{{end}}{{end}}{{end}}"
+	const most = "{{with sharedFlags .}}{{if .HasAvailableFlags}}" +
+		"Flags of most commands:\n{{.FlagUsages | trimTrailingWhitespaces}}{{end}}{{end}}"
+	return before + own + most + after
 }
 
 // addGroup adds commands under a heading of the help.

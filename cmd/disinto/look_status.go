@@ -29,7 +29,7 @@ the first twenty waiting items.`,
   disinto status --address https://factory.example.org`,
 	}
 	var s statusFlags
-	cmd.Flags().BoolVar(&s.all, "all", false, "show every waiting item and ended session")
+	cmd.Flags().BoolVar(&s.all, "all", false, "show every row, whatever the terminal's height")
 	s.flags(cmd.Flags(), "the status document")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return s.run(cmd.Context(), c, args) }
 	return cmd

@@ -41,9 +41,9 @@ TERM or INT ends all sessions within stop_grace and releases their claims; a
 second signal kills them at once. USR1 writes the state and all goroutines to
 the log. USR2 upgrades: see disinto help upgrade.
 
-Two processes run: an init, whose number disinto status shows, and below it the
-supervisor. If the supervisor dies, the init starts it again, and the sessions
-go on.`,
+Two processes run: an init, whose pid disinto status --json has, and below it
+the supervisor. If the supervisor dies, the init starts it again, and the
+sessions go on.`,
 		Example: `
   disinto run
   disinto run --config next.toml --state /srv/factory --paused`,
@@ -55,7 +55,7 @@ go on.`,
 	flags.BoolVar(&first.yes, "yes", false, "at a first start, start waiting work without a pause")
 	flags.BoolVar(&first.ignoreNewer, "ignore-newer", false, "forget what a newer version wrote to the journal")
 	p.flags(flags)
-	format := flags.String(pid1.LogFormat, pid1.LogText, "of the log's lines: text or json")
+	format := flags.String(pid1.LogFormat, pid1.LogText, "the `FORMAT`: text or json")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if *format != pid1.LogText && *format != pid1.LogJSON {
 			return usagef("--%s: there is no %q, want %s or %s", pid1.LogFormat, *format, pid1.LogText, pid1.LogJSON)

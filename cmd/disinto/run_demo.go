@@ -36,7 +36,7 @@ of a rule.`,
 	flags := cmd.Flags()
 	var d demoRun
 	flags.BoolVar(&d.keep, "keep", false, "keep running until interrupted, for issues of your own")
-	flags.DurationVar(&d.think, "think", 1200*time.Millisecond, "how long agents pretend to think")
+	flags.DurationVar(&d.think, "think", 1200*time.Millisecond, "agents pretend to think for this `TIME`")
 	jsonFlag(flags, &d.json, "print only a JSON document, at the end")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return d.run(cmd.Context(), c, args) }
 	return cmd

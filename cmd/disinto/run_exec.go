@@ -39,7 +39,7 @@ own: docker run IMAGE ls -l.`,
 	flags.SetInterspersed(false)
 	flags.BoolVarP(&o.Single, "single-child", "c", false, "signal only the command, not its children")
 	flags.VarP((*rewrites)(&o.Rewrites), "rewrite", "r", "TERM:QUIT, or 15:3, forwards TERM as QUIT; 15:0\ndrops it")
-	flags.DurationVar(&o.Grace, "grace", 0, "how long after TERM to KILL all processes")
+	flags.DurationVar(&o.Grace, "grace", 0, "KILL all processes this `TIME` after TERM")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		if o.Grace < 0 {
 			return usagef("--grace %s: want a time that is not negative", o.Grace)

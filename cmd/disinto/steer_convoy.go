@@ -53,8 +53,8 @@ Members that would wait for each other are refused before anything is written.`,
 	flags := cmd.Flags()
 	var q query
 	var r control.ConvoyRequest
-	flags.StringVar(&r.Title, "title", "", "the convoy's title")
-	flags.StringVar(&r.Body, "body", "", "the text of the tracking issue")
+	flags.StringVar(&r.Title, "title", "", "the convoy's `TITLE`")
+	flags.StringVar(&r.Body, "body", "", "the `TEXT` of the tracking issue")
 	flags.StringVar(&r.Repo, "repo", "",
 		"create it in `REPO`, owner/name (default the\nonly one, the plan's, or the first member's)")
 	flags.BoolVar(&r.Chain, "chain", false, "make each member wait for the previous one")

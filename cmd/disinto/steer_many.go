@@ -206,7 +206,7 @@ does not keep the others.`,
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&choice.Blocked, "blocked", false, "what is labelled blocked or gave up")
-	flags.StringVar(&choice.Agent, "agent", "", "what this agent failed at last")
+	flags.StringVar(&choice.Agent, "agent", "", "what this `AGENT` failed at last")
 	flags.StringVar(&choice.Repo, "repo", "", "what is in this `REPOSITORY`")
 	flags.BoolVar(&choice.All, "all", false, "all of these items")
 	yesFlag(flags, &m.yes)

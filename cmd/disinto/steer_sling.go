@@ -36,12 +36,12 @@ all, such as a closed one, is refused with exit code 1.`,
 	}
 	flags := cmd.Flags()
 	var s slingFlags
-	flags.StringVar(&s.request.Title, "title", "", "create an issue with this title")
-	flags.StringVar(&s.request.Body, "body", "", "the text of the new issue")
+	flags.StringVar(&s.request.Title, "title", "", "create an issue with this `TITLE`")
+	flags.StringVar(&s.request.Body, "body", "", "the `TEXT` of the new issue")
 	flags.StringVar(&s.request.Repo, "repo", "", "in `REPO`, owner/name (default the only one)")
 	flags.StringVar(&s.request.Role, "role", "", "only agents of this `ROLE` may take it")
 	flags.IntVar(&s.request.Priority, "priority", 0, "add the label priority/`N`: 1, the most urgent, to 10")
-	flags.StringSliceVar(&s.request.Skills, "skill", nil, "add the label skill/X; may be repeated")
+	flags.StringSliceVar(&s.request.Skills, "skill", nil, "add the label skill/`X`; may be repeated")
 	flags.StringSliceVar(&s.request.DependsOn, "depends-on", nil, "make it wait for this `REF`; may be repeated")
 	flags.BoolVar(&s.wait, "wait", false, "wait until an agent starts")
 	s.at.flags(flags)

@@ -55,7 +55,7 @@ simulate needs no secrets, and writes only the FILE of --chart.`,
 	var q simulation
 	flags.StringVar(&q.load, "load", "", "simulate the work in this load `FILE`")
 	flags.StringVar(&q.replay, "replay", "", "simulate the work in this `JOURNAL`")
-	flags.Float64Var(&q.days, "days", 7, "simulate this many days")
+	flags.Float64Var(&q.days, "days", 7, "simulate this `NUMBER` of days")
 	flags.StringVar(&q.against, "against", "", "also simulate the factory in this `FILE`")
 	flags.StringSliceVar(&q.policies, "policy", nil, "simulate only these `NAMES`, of\n"+
 		strings.Join(policyNames(), ", "))

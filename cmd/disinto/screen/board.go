@@ -76,6 +76,9 @@ func (v View) Rows(d *control.Document) []Row {
 	for _, q := range append(each, backlog...) {
 		row := Row{Group: Waits, Name: v.work(q.Kind, q.Repo, q.Number), At: q.Since, Title: q.Title}
 		row.Why = v.relative(v.short(q.Why))
+		if q.Since.After(v.Now) { // scheduled work that is not due
+			row.At = time.Time{}
+		}
 		row.about(q.Repo, q.Number)
 		rows = append(rows, row)
 	}

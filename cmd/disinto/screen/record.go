@@ -71,12 +71,12 @@ func causeRows(list []ledger.Tally, total *ledger.Tally) [][]cell {
 	return append(rows, row(plain, strconv.Itoa(f.Sessions), usdText(f.USD, f.Unpriced), "", "", of))
 }
 
-// greenFirst returns how many of the sessions whose work was verified passed at the first try.
-func greenFirst(t *ledger.Tally) string {
-	if t.Verified == 0 {
+// partOf returns how many of all had something at the first try.
+func partOf(first, all int) string {
+	if all == 0 {
 		return "-"
 	}
-	return fmt.Sprintf("%d of %d", t.GreenFirst, t.Verified)
+	return fmt.Sprintf("%d of %d", first, all)
 }
 
 // recordColumns omits all columns after COST/MERGE on a narrow screen.
@@ -94,8 +94,8 @@ func (v View) recordRow(name string, t *ledger.Tally, n int) []cell {
 		each, minutes, rounds = usdText(r.USD, t.Unpriced), fmt.Sprintf("%.0f", r.Minutes), fmt.Sprintf("%.1f", r.Rounds)
 	}
 	line := row(plain, name, strconv.Itoa(t.Merged.Pulls), strconv.Itoa(t.Failed.Sessions), strconv.Itoa(t.Sessions),
-		usdText(t.USD, t.Unpriced), wasted(&t.Failed), each, minutes, tokensText(t.Tokens, t.Untold), approvedFirst(t),
-		rounds, control.Hit(t.CacheHit), greenFirst(t))
+		usdText(t.USD, t.Unpriced), wasted(&t.Failed), each, minutes, tokensText(t.Tokens, t.Untold),
+		partOf(t.Merged.FirstRound, t.Merged.Reviewed), rounds, control.Hit(t.CacheHit), partOf(t.GreenFirst, t.Verified))
 	return v.recordColumns(line[:n])
 }
 
@@ -105,14 +105,6 @@ func wasted(f *ledger.Waste) string {
 		return "-"
 	}
 	return usdText(f.USD, f.Unpriced)
-}
-
-// approvedFirst returns how many of the merged pull requests with an agent's review were approved in the first round.
-func approvedFirst(t *ledger.Tally) string {
-	if t.Merged.Reviewed == 0 {
-		return "-"
-	}
-	return fmt.Sprintf("%d of %d", t.Merged.FirstRound, t.Merged.Reviewed)
 }
 
 // keyName returns the name of a group for people.

@@ -155,6 +155,17 @@ func TestAge(t *testing.T) {
 	}
 }
 
+// Scheduled work does not wait before it is due.
+func TestRowNotDue(t *testing.T) {
+	for since, want := range map[time.Time]string{noon.Add(time.Hour): "", noon.Add(-time.Hour): "1h"} {
+		v := View{Now: noon}
+		rows := v.Rows(&control.Document{Queue: []control.QueueDocument{{Kind: agents.KindSchedule, Since: since}}})
+		if got := v.age(rows[0].At); got != want {
+			t.Errorf("due at %s: it waits for %q, want %q", since, got, want)
+		}
+	}
+}
+
 // A pause of everything needs a person. The status shows it once, even at a first start, when a problem reports it too.
 func TestStatusPaused(t *testing.T) {
 	d := control.Document{Paused: true}

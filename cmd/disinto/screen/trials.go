@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads/sim"
 )
 
@@ -80,7 +81,7 @@ var measures = []struct {
 		"sessions that started in a local slot with another agent's or issue's context in its cache",
 	},
 	{
-		"reread", func(r *sim.Report) string { return tokens(r.Reloaded) },
+		"reread", func(r *sim.Report) string { return control.Tokens(r.Reloaded) },
 		"tokens that local servers read again because of swaps",
 	},
 	{
@@ -187,16 +188,4 @@ func Brief(d time.Duration) string {
 		return fmt.Sprintf("%.1fm", d.Minutes())
 	}
 	return fmt.Sprintf("%.1fs", d.Seconds())
-}
-
-func tokens(n int64) string {
-	switch {
-	case n >= 1e9:
-		return fmt.Sprintf("%.1fG", float64(n)/1e9)
-	case n >= 1e6:
-		return fmt.Sprintf("%.1fM", float64(n)/1e6)
-	case n >= 1e3:
-		return fmt.Sprintf("%.0fk", float64(n)/1e3)
-	}
-	return strconv.FormatInt(n, 10)
 }

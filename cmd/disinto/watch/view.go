@@ -2,6 +2,7 @@ package watch
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -73,16 +74,7 @@ func (m *Model) state() string {
 		}
 		parts = append(parts, text)
 	}
-	return strings.Join(compact(parts), ", ")
-}
-
-func compact(parts []string) (kept []string) {
-	for _, p := range parts {
-		if p != "" {
-			kept = append(kept, p)
-		}
-	}
-	return kept
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ", ")
 }
 
 // tableText returns the table, and below it the host if there is room for all of it.
