@@ -135,13 +135,11 @@ func (v View) sessions(p *page, d *control.ItemDocument) {
 	var steps []agents.Step
 	var verified *agents.Verified
 	var heard []agents.Message
-	var refused agents.Refusals
 	for i := range d.Sessions {
 		s := &d.Sessions[i]
 		if len(s.Steps) > 0 {
 			steps, verified = s.Steps, s.Verified
 		}
-		refused = s.Refused
 		rows = append(rows, v.pastRow(s))
 		if s.Usage != nil {
 			total.InputTokens += s.Usage.InputTokens + s.Usage.OutputTokens
@@ -182,7 +180,7 @@ func (v View) sessions(p *page, d *control.ItemDocument) {
 	if verified != nil {
 		p.line(Clean(strings.TrimSuffix(fmt.Sprintf("verified: %s, %s", verified.Verdict, verified.Words), ", ")), faint)
 	}
-	refusedHosts(p, refused)
+	refusedHosts(p, d.Sessions)
 	if logged {
 		p.line("output: disinto logs "+v.typed(forge.Ref{Repo: d.Repo, Number: d.Number}.String()), faint)
 	}
@@ -199,10 +197,17 @@ func (v View) toldLine(m *agents.Message) string {
 		v.cut(strings.TrimSpace(Clean(m.Text)), reviewWords))
 }
 
-// refusedHosts shows the hosts that a session's egress did not allow.
-func refusedHosts(p *page, refused agents.Refusals) {
+// refusedHosts shows the hosts that the egress of the last session did not allow. A review which was refused nothing
+// does not hide those of its author.
+func refusedHosts(p *page, sessions []control.PastDocument) {
+	var refused agents.Refusals
+	for i := range sessions {
+		if s := &sessions[i]; s.Kind != agents.KindReview || len(s.Refused) > 0 {
+			refused = s.Refused
+		}
+	}
 	if len(refused) > 0 {
-		p.line(Clean("the last session was "+refused.Words()), held)
+		p.line(Clean("a session was "+refused.Words()), held)
 	}
 	if line := refused.Line(); line != "" {
 		p.line(Clean("to allow them: "+line), faint)
