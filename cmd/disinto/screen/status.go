@@ -426,8 +426,8 @@ func (v View) recent(p *page, d *control.Document, limit int) {
 	}
 }
 
-// moment matches a time in a reason: of a next run or try, or of a question or plan.
-var moment = regexp.MustCompile(`(next run|next try|at|since) (\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-][\d:]+))`)
+// moment matches a time in a reason.
+var moment = regexp.MustCompile(`(next run|next try|free about|until|at|since) (\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-][\d:]+))`)
 
 // relative replaces the times in a reason by times relative to now.
 func (v View) relative(why string) string {
@@ -442,6 +442,13 @@ func (v View) relative(why string) string {
 			return control.Age(v.Now.Sub(at)) + " ago"
 		case "since":
 			return "for " + control.Age(v.Now.Sub(at))
+		case "until":
+			return "for " + control.Age(at.Sub(v.Now))
+		case "free about":
+			if !at.After(v.Now) {
+				return "free soon" // its session takes longer than usual
+			}
+			return "free in about " + control.Age(at.Sub(v.Now))
 		}
 		return words[1] + " in " + control.Age(at.Sub(v.Now))
 	})

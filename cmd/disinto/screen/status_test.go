@@ -60,11 +60,14 @@ func TestStatusViewBoundsQueue(t *testing.T) {
 // The status joins a reason that ends with an agent's sentence to its remedy, and shows the reason's times relative to
 // now.
 func TestStatusRemedy(t *testing.T) {
-	earlier := noon.Add(-2 * time.Hour).Format(time.RFC3339)
+	earlier, later := noon.Add(-2*time.Hour).Format(time.RFC3339), noon.Add(65*time.Minute).Format(time.RFC3339)
 	for why, want := range map[string]string{
 		"refused: no schema.": "refused: no schema: answer it",
 		"dev-a asked @ada at " + earlier + ", no answer: go?": "dev-a asked @ada 2h00m ago, no answer: go? answer it",
 		"the plan of dev-a waits for @ada since " + earlier:   "the plan of dev-a waits for @ada for 2h00m: answer it",
+		"dev-a works on #4, free about " + later:              "dev-a works on #4, free in about 1h05m: answer it",
+		"dev-a works on #4, free about " + earlier:            "dev-a works on #4, free soon: answer it",
+		"backing off until " + later:                          "backing off for 1h05m: answer it",
 		"its note says at 2026-99-99T00:00:00Z":               "its note says at 2026-99-99T00:00:00Z: answer it",
 	} {
 		d := control.Document{Unqueued: []control.QueueDocument{{
