@@ -427,7 +427,9 @@ func (v View) recent(p *page, d *control.Document, limit int) {
 }
 
 // moment matches a time in a reason.
-var moment = regexp.MustCompile(`(next run|next try|free about|until|at|since) (\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-][\d:]+))`)
+var moment = regexp.MustCompile(
+	`(next run|next try|free about|until|at|since) (\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-][\d:]+))`,
+)
 
 // relative replaces the times in a reason by times relative to now.
 func (v View) relative(why string) string {
