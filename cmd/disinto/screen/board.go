@@ -30,10 +30,10 @@ const Groups = int(Ended) + 1
 
 // headings are the titles of the columns, for each group.
 var headings = [Groups][4]string{
-	{"NEEDS YOU", "FOR", "TITLE", "WHY"},
+	{"NEEDS YOU", "AGE", "TITLE", "WHY"},
 	{"AGENT", "FOR", "WORK", "STATE"},
 	{"SERVICE", "FOR", "STATE", "SAYS"},
-	{"WAITS", "FOR", "TITLE", "WHY"},
+	{"WAITS", "AGE", "TITLE", "WHY"},
 	{"ENDED", "AGO", "AGENT", "RESULT"},
 }
 
