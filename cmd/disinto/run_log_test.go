@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"codeberg.org/johba/disinto/agents/process/pid1"
-	"codeberg.org/johba/disinto/supervisor/control"
 )
 
 // logged starts a factory, changes a key, kills its supervisor, waits for the next one, ends it, and returns all that
@@ -31,7 +30,10 @@ func (f *testForge) logged(t *testing.T, argv []string, flags ...string) (text, 
 	if err := os.WriteFile(path, []byte(changed), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	status(t, state, "the file is read again", func(d *control.Document) bool { return d.Config.Generation == 2 })
+	eventually(t, "both are logged", func() bool {
+		text := r.read(r.stderr)
+		return strings.Contains(text, " running implementation") && strings.Contains(text, "factory.stop_grace is")
+	})
 	old := r.supervisor()
 	if err := syscall.Kill(old, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
