@@ -187,7 +187,7 @@ addEventListener("pagehide", () => stream && stream.close());
 const longest = 500000; // characters of a phase that are kept
 
 // The built-in program says when it starts the agent and when it hands its work in. What comes before is preparation.
-const phases = [[/^starting \w+/, "Run the agent"], [/^pushing \S+, \d+ commits/, "Hand in"]];
+const phases = [[/^starting \w+/, "Run the agent"], [/^pushing \S+, \d+ (ahead|commits)/, "Hand in"]];
 const timed = /^((?:\w{3} \d\d )?\d\d:\d\d:\d\d) /;
 
 // phase adds a part of the log that can be folded, and folds the one before it.
