@@ -216,7 +216,9 @@ func TestMergeMessage(t *testing.T) {
 				w.mergeBy(w.client(), n, head)
 				main, _, err := w.as(w.owner).GetRepoBranch(owner, name, "main")
 				w.must(err)
-				if got := strings.TrimSpace(main.Commit.Message); got != want {
+				in, _, err := w.as(w.owner).GetSingleCommit(owner, name, main.Commit.ID)
+				w.must(err)
+				if got := strings.TrimSpace(in.RepoCommit.Message); got != want {
 					w.Errorf("got the message %q, want %q", got, want)
 				}
 			})

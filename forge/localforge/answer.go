@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -48,8 +47,6 @@ type raw struct {
 type listing struct {
 	items any
 	total int
-	page  int
-	limit int // 0: no Link header, as in lists that Forgejo does not page
 }
 
 // paging reads page and limit as Forgejo does.
@@ -72,7 +69,7 @@ func paged[T, W any](c *call, all []T, wire func(T) W) listing {
 	for _, item := range all[start:stop] {
 		items = append(items, wire(item))
 	}
-	return listing{items: items, total: len(all), page: page, limit: limit}
+	return listing{items: items, total: len(all)}
 }
 
 // bind decodes the request's JSON.
@@ -91,34 +88,20 @@ func missing(field string) error {
 	return fail(http.StatusUnprocessableEntity, "[%s]: Required", field)
 }
 
+// since reads the parameter of that name; a missing one is zero.
+func (c *call) since() (since time.Time, err error) {
+	if text := c.r.URL.Query().Get("since"); text != "" {
+		if since, err = time.Parse(time.RFC3339, text); err != nil {
+			return since, fail(http.StatusUnprocessableEntity, "%v", err)
+		}
+	}
+	return since.Truncate(time.Second), nil
+}
+
 // number reads a numeric path parameter; 0, which no item has, if it is not a number.
 func (c *call) number(name string) int64 {
 	n, _ := strconv.ParseInt(c.r.PathValue(name), 10, 64)
 	return n
-}
-
-// span reads the parameters since and before; a missing one is zero.
-func (c *call) span() (since, before time.Time, err error) {
-	query := c.r.URL.Query()
-	for _, end := range []struct {
-		text string
-		at   *time.Time
-	}{{query.Get("since"), &since}, {query.Get("before"), &before}} {
-		if end.text == "" {
-			continue
-		}
-		at, err := time.Parse(time.RFC3339, end.text)
-		if err != nil {
-			return since, before, fail(http.StatusUnprocessableEntity, "%v", err)
-		}
-		*end.at = at.Truncate(time.Second)
-	}
-	return since, before, nil
-}
-
-// within reports whether t is in a span, including its ends.
-func within(t, since, before time.Time) bool {
-	return (since.IsZero() || !t.Before(since)) && (before.IsZero() || !t.After(before))
 }
 
 // write sends the result of a handler. It does not hold the lock, so body must not share memory with state that is
@@ -162,9 +145,6 @@ func (c *call) write(status int, body any, err error) {
 		_, _ = c.w.Write(b.body)
 	case listing:
 		header.Set("X-Total-Count", strconv.Itoa(b.total))
-		if links := c.links(b); links != "" {
-			header.Set("Link", links)
-		}
 		writeJSON(c.w, status, b.items)
 	default:
 		writeJSON(c.w, status, body)
@@ -175,30 +155,4 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json;charset=utf-8")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(body)
-}
-
-// links returns the Link header, which names the other pages of a list.
-func (c *call) links(l listing) string {
-	if l.limit == 0 {
-		return ""
-	}
-	last := max((l.total+l.limit-1)/l.limit, 1)
-	page := min(l.page, last) // a page after the last counts as the last
-	var links []string
-	add := func(rel string, to int) {
-		u := *c.r.URL
-		query := u.Query()
-		query.Set("page", strconv.Itoa(to))
-		u.RawQuery = query.Encode()
-		links = append(links, fmt.Sprintf("<%s%s>; rel=%q", c.base, u.RequestURI(), rel))
-	}
-	if page < last {
-		add("next", page+1)
-		add("last", last)
-	}
-	if page > 1 {
-		add("first", 1)
-		add("prev", page-1)
-	}
-	return strings.Join(links, ",")
 }

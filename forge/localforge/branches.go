@@ -9,9 +9,9 @@ import (
 )
 
 var branchRoutes = []route{
-	{"GET /repos/{owner}/{repo}/branches", scopeRepository, anyone, 200, listBranches, runsGit},
+	{"GET /repos/{owner}/{repo}/branches", scopeRepository, anyone, 200, listBranches, underLock},
 	{"POST /repos/{owner}/{repo}/branches", scopeRepository, repoWriter, 201, createBranch, runsGit},
-	{"GET /repos/{owner}/{repo}/branches/{branch...}", scopeRepository, anyone, 200, getBranch, runsGit},
+	{"GET /repos/{owner}/{repo}/branches/{branch...}", scopeRepository, anyone, 200, getBranch, underLock},
 	{"DELETE /repos/{owner}/{repo}/branches/{branch...}", scopeRepository, repoWriter, 204, removeBranch, runsGit},
 	{"GET /repos/{owner}/{repo}/git/refs/{ref...}", scopeRepository, anyone, 200, listRefs, underLock},
 	{"GET /repos/{owner}/{repo}/git/commits/{sha}", scopeRepository, anyone, 200, getCommit, runsGit},
@@ -26,13 +26,12 @@ type wireBranch struct {
 	StatusCheckContexts []string    `json:"status_check_contexts"`
 	UserCanPush         bool        `json:"user_can_push"`
 	UserCanMerge        bool        `json:"user_can_merge"`
-	ProtectionName      string      `json:"effective_branch_protection_name"`
 }
 
-// branch returns a branch for an answer. All readers see its required checks; only admins see the rule itself.
-func (v view) branch(r *repo, name string, co commit) *wireBranch {
+// branch returns a branch for an answer. All readers see its required checks.
+func (v view) branch(r *repo, name, sha string) *wireBranch {
 	rule, level := r.protectionOf(name), r.accessOf(v.doer)
-	w := &wireBranch{Name: name, Commit: v.commit(r, co), Protected: rule != nil, StatusCheckContexts: []string{}}
+	w := &wireBranch{Name: name, Commit: &wireCommit{sha}, Protected: rule != nil, StatusCheckContexts: []string{}}
 	if v.doer != nil {
 		w.UserCanPush, w.UserCanMerge = rule.mayPush(v.doer, level), rule.mayMerge(v.doer, level)
 	}
@@ -41,66 +40,30 @@ func (v view) branch(r *repo, name string, co commit) *wireBranch {
 	}
 	w.RequiredApprovals, w.EnableStatusCheck = rule.RequiredApprovals, rule.EnableStatusCheck
 	w.StatusCheckContexts = rule.StatusCheckContexts
-	if level >= accessAdmin {
-		w.ProtectionName = rule.RuleName
-	}
 	return w
 }
 
 func listBranches(c *call) (any, error) {
-	c.f.mu.Lock()
-	refs, first := c.repo.refs, c.repo.defaultBranch
-	c.f.mu.Unlock()
 	var names []string
-	show := []string{"--no-walk=unsorted"}
-	for ref := range refs {
+	for ref := range c.repo.refs {
 		if name := branchName(ref); name != "" {
 			names = append(names, name)
-			show = append(show, refs[ref])
 		}
 	}
-	slices.SortFunc(names, func(a, b string) int {
-		switch first {
-		case a:
-			return -1
-		case b:
-			return 1
-		}
-		return strings.Compare(a, b)
-	})
-	byID := map[string]commit{}
-	if len(names) > 0 {
-		commits, err := c.f.log(c.r.Context(), c.repo.dir, show...)
-		if err != nil {
-			return nil, err
-		}
-		for _, co := range commits {
-			byID[co.sha] = co
-		}
-	}
-	c.f.mu.Lock()
-	defer c.f.mu.Unlock()
+	slices.Sort(names)
 	return paged(c, names, func(name string) *wireBranch {
-		return c.view.branch(c.repo, name, byID[refs["refs/heads/"+name]])
+		return c.view.branch(c.repo, name, c.repo.branch(name))
 	}), nil
 }
 
-func getBranch(c *call) (any, error) { return c.showBranch(c.r.PathValue("branch")) }
+func getBranch(c *call) (any, error) { return c.showBranchLocked(c.r.PathValue("branch")) }
 
-func (c *call) showBranch(name string) (any, error) {
-	c.f.mu.Lock()
+func (c *call) showBranchLocked(name string) (any, error) {
 	sha := c.repo.branch(name)
-	c.f.mu.Unlock()
 	if sha == "" {
 		return nil, notFound()
 	}
-	co, err := c.f.commit(c.r.Context(), c.repo, sha)
-	if err != nil {
-		return nil, err
-	}
-	c.f.mu.Lock()
-	defer c.f.mu.Unlock()
-	return c.view.branch(c.repo, name, co), nil
+	return c.view.branch(c.repo, name, sha), nil
 }
 
 // getCommit shows a commit by its hash; the commit need not be on a branch.
@@ -111,7 +74,7 @@ func getCommit(c *call) (any, error) {
 	}
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()
-	return c.view.fullCommit(c.repo, co), nil
+	return c.view.fullCommit(co), nil
 }
 
 // createBranch is the only write of this API with a single winner: of several concurrent callers one succeeds, and
@@ -120,7 +83,6 @@ func createBranch(c *call) (any, error) {
 	var form struct {
 		New       string `json:"new_branch_name"`
 		OldBranch string `json:"old_branch_name"`
-		OldRef    string `json:"old_ref_name"`
 	}
 	if err := c.bind(&form); err != nil {
 		return nil, err
@@ -132,13 +94,13 @@ func createBranch(c *call) (any, error) {
 	if err := c.f.checkBranchName(ctx, c.repo, form.New); err != nil {
 		return nil, err
 	}
-	from, err := c.branchStart(form.OldBranch, form.OldRef)
+	from, err := c.branchStart(form.OldBranch)
 	if err != nil {
 		return nil, err
 	}
 	// A check of rights asks for a branch that exists, and needs no git process.
 	c.f.mu.Lock()
-	taken := c.repo.refs["refs/heads/"+form.New] != ""
+	taken := c.repo.branch(form.New) != ""
 	c.f.mu.Unlock()
 	if taken {
 		return nil, fail(http.StatusConflict, "The branch already exists.")
@@ -154,7 +116,9 @@ func createBranch(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.showBranch(form.New)
+	c.f.mu.Lock()
+	defer c.f.mu.Unlock()
+	return c.showBranchLocked(form.New)
 }
 
 // plainName matches names that are certainly valid branch names, so that no git process is needed to check them.
@@ -172,14 +136,7 @@ func (f *Forge) checkBranchName(ctx context.Context, r *repo, name string) error
 }
 
 // branchStart returns the commit at which a new branch begins.
-func (c *call) branchStart(oldBranch, oldRef string) (string, error) {
-	if oldRef != "" {
-		sha, err := c.f.commitOf(c.r.Context(), c.repo, oldRef)
-		if err != nil {
-			return "", fail(http.StatusInternalServerError, "object does not exist [id: %s, rel_path: ]", oldRef)
-		}
-		return sha, nil
-	}
+func (c *call) branchStart(oldBranch string) (string, error) {
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()
 	switch {
@@ -224,9 +181,8 @@ func (f *Forge) deleteBranch(ctx context.Context, v view, r *repo, name string, 
 }
 
 type wireRef struct {
-	Ref    string            `json:"ref"`
-	URL    string            `json:"url"`
-	Object map[string]string `json:"object"`
+	Ref    string         `json:"ref"`
+	Object wireCommitMeta `json:"object"`
 }
 
 // listRefs lists the refs that begin with the path.
@@ -235,11 +191,7 @@ func listRefs(c *call) (any, error) {
 	refs := []wireRef{}
 	for name, sha := range c.repo.refs {
 		if strings.HasPrefix(name, prefix) {
-			url := c.apiURL(c.repo)
-			refs = append(refs, wireRef{
-				name, url + "/git/" + name,
-				map[string]string{"type": "commit", "sha": sha, "url": url + "/git/commits/" + sha},
-			})
+			refs = append(refs, wireRef{name, wireCommitMeta{SHA: sha}})
 		}
 	}
 	if len(refs) == 0 {

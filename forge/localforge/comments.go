@@ -2,7 +2,6 @@ package localforge
 
 import (
 	"cmp"
-	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -10,21 +9,16 @@ import (
 
 // comment is an entry in an issue's timeline: a comment or an event. The kinds are Forgejo's.
 type comment struct {
-	id       int64
-	kind     string
-	poster   *user
-	body     string
-	created  time.Time
-	updated  time.Time
-	label    *label
-	assignee *user
-	removed  bool   // the assignee was removed
-	other    *issue // the dependency, or the issue that mentions this one
-	action   string // effect of a mention: none, closes or reopens
-	review   int64
-	oldTitle string
-	newTitle string
-	commit   string
+	id      int64
+	kind    string
+	poster  *user
+	body    string
+	created time.Time
+	updated time.Time
+	label   *label
+	other   *issue // the dependency, or the issue that mentions this one
+	action  string // effect of a mention: none, closes or reopens
+	commit  string
 
 	reactions []reaction
 }
@@ -39,43 +33,30 @@ var commentRoutes = []route{
 }
 
 type wireComment struct {
-	ID       int64      `json:"id"`
-	HTMLURL  string     `json:"html_url"`
-	PullURL  string     `json:"pull_request_url"`
-	IssueURL string     `json:"issue_url"`
-	User     *wireUser  `json:"user"`
-	Body     string     `json:"body"`
-	Assets   []struct{} `json:"assets"`
-	Created  time.Time  `json:"created_at"`
-	Updated  time.Time  `json:"updated_at"`
+	ID       int64     `json:"id"`
+	PullURL  string    `json:"pull_request_url"`
+	IssueURL string    `json:"issue_url"`
+	User     *wireUser `json:"user"`
+	Body     string    `json:"body"`
+	Created  time.Time `json:"created_at"`
+	Updated  time.Time `json:"updated_at"`
 }
 
 type wireTimeline struct {
-	ID              int64      `json:"id"`
-	Type            string     `json:"type"`
-	HTMLURL         string     `json:"html_url"`
-	PullURL         string     `json:"pull_request_url"`
-	IssueURL        string     `json:"issue_url"`
-	User            *wireUser  `json:"user"`
-	Body            string     `json:"body"`
-	Created         time.Time  `json:"created_at"`
-	Updated         time.Time  `json:"updated_at"`
-	OldTitle        string     `json:"old_title"`
-	NewTitle        string     `json:"new_title"`
-	RefIssue        *wireIssue `json:"ref_issue"`
-	RefAction       string     `json:"ref_action"`
-	RefCommitSHA    string     `json:"ref_commit_sha"`
-	ReviewID        int64      `json:"review_id"`
-	Label           *wireLabel `json:"label"`
-	Assignee        *wireUser  `json:"assignee"`
-	RemovedAssignee bool       `json:"removed_assignee"`
-	DependentIssue  *wireIssue `json:"dependent_issue"`
+	ID             int64      `json:"id"`
+	Type           string     `json:"type"`
+	User           *wireUser  `json:"user"`
+	Body           string     `json:"body"`
+	Created        time.Time  `json:"created_at"`
+	Updated        time.Time  `json:"updated_at"`
+	RefIssue       *wireIssue `json:"ref_issue"`
+	Label          *wireLabel `json:"label"`
+	DependentIssue *wireIssue `json:"dependent_issue"`
 }
 
 func (v view) comment(i *issue, m *comment) *wireComment {
 	w := &wireComment{
-		ID: m.id, User: v.user(m.poster), Body: m.body, Assets: []struct{}{}, Created: m.created, Updated: m.updated,
-		HTMLURL: fmt.Sprintf("%s%s#issuecomment-%d", v.base, i.htmlPath(), m.id),
+		ID: m.id, User: v.user(m.poster), Body: m.body, Created: m.created, Updated: m.updated,
 	}
 	if i.pull != nil {
 		w.PullURL = v.base + i.htmlPath()
@@ -85,16 +66,12 @@ func (v view) comment(i *issue, m *comment) *wireComment {
 	return w
 }
 
-func (v view) timeline(i *issue, m *comment) *wireTimeline {
-	plain := v.comment(i, m)
+func (v view) timeline(m *comment) *wireTimeline {
 	w := &wireTimeline{
-		ID: m.id, Type: m.kind, HTMLURL: plain.HTMLURL, PullURL: plain.PullURL, IssueURL: plain.IssueURL,
-		User: plain.User, Body: m.body, Created: m.created, Updated: m.updated, OldTitle: m.oldTitle, NewTitle: m.newTitle,
-		RefAction: "none", RefCommitSHA: m.commit, ReviewID: m.review,
-		Assignee: v.user(m.assignee), RemovedAssignee: m.removed,
+		ID: m.id, Type: m.kind, User: v.user(m.poster), Body: m.body, Created: m.created, Updated: m.updated,
 	}
 	if m.label != nil {
-		w.Label = v.label(i.repo, m.label)
+		w.Label = m.label.wire()
 	}
 	if m.other == nil {
 		return w
@@ -102,7 +79,7 @@ func (v view) timeline(i *issue, m *comment) *wireTimeline {
 	if m.kind == "add_dependency" || m.kind == "remove_dependency" {
 		w.DependentIssue = v.issue(m.other)
 	} else {
-		w.RefIssue, w.RefAction = v.issue(m.other), m.action
+		w.RefIssue = v.issue(m.other)
 	}
 	return w
 }
@@ -118,22 +95,11 @@ func (v view) record(i *issue, m *comment) *comment {
 	return m
 }
 
-// count returns the number of entries of one kind in an issue's timeline.
-func (i *issue) count(kind string) int {
-	n := 0
-	for _, m := range i.timeline {
-		if m.kind == kind {
-			n++
-		}
-	}
-	return n
-}
-
-// comments returns the entries of kind "comment" that were updated in a span of time, oldest first.
-func (i *issue) comments(since, before time.Time) []*comment {
+// comments returns the entries of kind "comment" that were updated since a time, oldest first.
+func (i *issue) comments(since time.Time) []*comment {
 	var written []*comment
 	for _, m := range i.timeline {
-		if m.kind == "comment" && within(m.updated, since, before) {
+		if m.kind == "comment" && !m.updated.Before(since) {
 			written = append(written, m)
 		}
 	}
@@ -146,11 +112,11 @@ func listComments(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	since, before, err := c.span()
+	since, err := c.since()
 	if err != nil {
 		return nil, err
 	}
-	written := i.comments(since, before)
+	written := i.comments(since)
 	list := make([]*wireComment, 0, len(written))
 	for _, m := range written {
 		list = append(list, c.view.comment(i, m))
@@ -160,13 +126,13 @@ func listComments(c *call) (any, error) {
 
 // listAllComments lists the comments of all issues and pull requests, in pages, oldest first.
 func listAllComments(c *call) (any, error) {
-	since, before, err := c.span()
+	since, err := c.since()
 	if err != nil {
 		return nil, err
 	}
 	var all []placed
 	for _, i := range c.repo.issues {
-		for _, m := range i.comments(since, before) {
+		for _, m := range i.comments(since) {
 			all = append(all, placed{m, i})
 		}
 	}
@@ -196,17 +162,17 @@ func listTimeline(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	since, before, err := c.span()
+	since, err := c.since()
 	if err != nil {
 		return nil, err
 	}
 	var lines []*comment
 	for _, m := range i.timeline {
-		if within(m.updated, since, before) && (m.other == nil || m.other.repo.accessOf(c.doer) > accessNone) {
+		if !m.updated.Before(since) && (m.other == nil || m.other.repo.accessOf(c.doer) > accessNone) {
 			lines = append(lines, m)
 		}
 	}
-	page := paged(c, lines, func(m *comment) *wireTimeline { return c.view.timeline(i, m) })
+	page := paged(c, lines, c.view.timeline)
 	// Forgejo's total is the number of entries on the page, and a page after the last is null.
 	items := page.items.([]*wireTimeline)
 	if len(items) == 0 {

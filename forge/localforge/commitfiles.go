@@ -45,8 +45,6 @@ type contentForm struct {
 
 func createFile(c *call) (any, error) { return changeOneFile(c, "create", "Add") }
 func updateFile(c *call) (any, error) { return changeOneFile(c, "update", "Update") }
-func removeFile(c *call) (any, error) { return changeOneFile(c, "delete", "Delete") }
-
 func changeOneFile(c *call, operation, verb string) (any, error) {
 	var form contentForm
 	if err := c.bind(&form); err != nil {
@@ -67,10 +65,7 @@ func changeOneFile(c *call, operation, verb string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if operation == "delete" {
-		return map[string]any{"content": nil, "commit": answer.commit, "verification": nil}, nil
-	}
-	return map[string]any{"content": answer.files[0], "commit": answer.commit, "verification": nil}, nil
+	return map[string]any{"content": answer.files[0], "commit": answer.commit}, nil
 }
 
 func changeFiles(c *call) (any, error) {
@@ -99,12 +94,12 @@ func changeFiles(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return map[string]any{"files": answer.files, "commit": answer.commit, "verification": nil}, nil
+	return map[string]any{"files": answer.files, "commit": answer.commit}, nil
 }
 
 type changedContents struct {
 	files  []*wireContent
-	commit *wireFileCommit
+	commit *wireCommitMeta
 }
 
 // changeContents checks the caller's permission, commits, and describes the result.
@@ -127,13 +122,7 @@ func (c *call) changeContents(form contentForm, files []fileChange) (changedCont
 		}
 		done.files = append(done.files, wire)
 	}
-	co, err := c.f.commit(c.r.Context(), c.repo, sha)
-	if err != nil {
-		return done, err
-	}
-	c.f.mu.Lock()
-	defer c.f.mu.Unlock()
-	done.commit = c.fileCommit(c.repo, co)
+	done.commit = &wireCommitMeta{SHA: sha}
 	return done, nil
 }
 

@@ -14,24 +14,17 @@ var contentRoutes = []route{
 	{"GET /repos/{owner}/{repo}/contents/{path...}", scopeRepository, anyone, 200, getContents, runsGit},
 	{"POST /repos/{owner}/{repo}/contents/{path...}", scopeRepository, signedIn, 201, createFile, runsGit},
 	{"PUT /repos/{owner}/{repo}/contents/{path...}", scopeRepository, signedIn, 200, updateFile, runsGit},
-	{"DELETE /repos/{owner}/{repo}/contents/{path...}", scopeRepository, signedIn, 200, removeFile, runsGit},
 	{"GET /repos/{owner}/{repo}/raw/{path...}", scopeRepository, anyone, 200, getRaw, runsGit},
 }
 
 type wireContent struct {
-	Name        string  `json:"name"`
-	Path        string  `json:"path"`
-	SHA         string  `json:"sha"`
-	LastCommit  string  `json:"last_commit_sha"`
-	Type        string  `json:"type"`
-	Size        int64   `json:"size"`
-	Encoding    *string `json:"encoding"`
-	Content     *string `json:"content"`
-	Target      *string `json:"target"`
-	URL         string  `json:"url"`
-	HTMLURL     string  `json:"html_url"`
-	GitURL      string  `json:"git_url"`
-	DownloadURL string  `json:"download_url"`
+	Name     string  `json:"name"`
+	Path     string  `json:"path"`
+	SHA      string  `json:"sha"`
+	Type     string  `json:"type"`
+	Size     int64   `json:"size"`
+	Encoding *string `json:"encoding"`
+	Content  *string `json:"content"`
 }
 
 // resolveRef returns the commit of the parameter "ref", by default that of the default branch.
@@ -90,7 +83,7 @@ func (c *call) listFolder(at, folder string) (any, error) {
 		if !ok || len(field) < 4 {
 			continue
 		}
-		wire := c.describe(at, name, field[2])
+		wire := describe(name, field[2])
 		wire.Size, _ = strconv.ParseInt(field[3], 10, 64)
 		if field[1] == "tree" {
 			wire.Type = "dir"
@@ -100,13 +93,8 @@ func (c *call) listFolder(at, folder string) (any, error) {
 	return list, nil
 }
 
-func (c *call) describe(at, name, sha string) *wireContent {
-	page := c.base + "/" + c.repo.fullName()
-	return &wireContent{
-		Name: path.Base(name), Path: name, SHA: sha, LastCommit: at, Type: "file",
-		URL: c.apiURL(c.repo) + "/contents/" + name + "?ref=" + at, HTMLURL: page + "/src/commit/" + at + "/" + name,
-		GitURL: c.apiURL(c.repo) + "/git/blobs/" + sha, DownloadURL: page + "/raw/commit/" + at + "/" + name,
-	}
+func describe(name, sha string) *wireContent {
+	return &wireContent{Name: path.Base(name), Path: name, SHA: sha, Type: "file"}
 }
 
 // content returns a file with its content.
@@ -119,7 +107,7 @@ func (c *call) content(at, name string) (*wireContent, error) {
 	if err != nil {
 		return nil, err
 	}
-	wire := c.describe(at, name, sha)
+	wire := describe(name, sha)
 	encoding, text := "base64", base64.StdEncoding.EncodeToString(body)
 	wire.Size, wire.Encoding, wire.Content = int64(len(body)), &encoding, &text
 	return wire, nil

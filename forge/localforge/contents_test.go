@@ -32,8 +32,6 @@ func TestContents(t *testing.T) {
 		names != "README.mddirdir" {
 		t.Errorf("the folder is listed as %v", list)
 	}
-	w.want(200, "dev", "DELETE", file, object{"sha": got["sha"]})
-	w.want(404, "", "GET", file, nil)
 }
 
 func TestManyFilesOnANewBranch(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -22,8 +21,6 @@ const deliveryTimeout = 5 * time.Second
 type delivery struct {
 	id        int64
 	url       string
-	form      bool
-	auth      string
 	event     string // broad name: X-Forgejo-Event
 	eventType string // exact name: X-Forgejo-Event-Type
 	signature string
@@ -43,16 +40,8 @@ type wireIssueEvent struct {
 	Issue       *wireIssue   `json:"issue,omitempty"`
 	PullRequest *wirePull    `json:"pull_request,omitempty"`
 	Comment     *wireComment `json:"comment,omitempty"`
-	Review      *wireVerdict `json:"review,omitempty"`
 	Repository  *wireRepo    `json:"repository"`
 	Sender      *wireUser    `json:"sender"`
-	CommitID    string       `json:"commit_id"`
-	IsPull      bool         `json:"is_pull"`
-}
-
-type wireVerdict struct {
-	Type    string `json:"type"`
-	Content string `json:"content"`
 }
 
 // notifyIssue calls the hooks for an event of an issue or pull request.
@@ -62,7 +51,7 @@ func (v view) notifyIssue(i *issue, event, action string) {
 	}
 	body := wireIssueEvent{Action: action, Number: i.number, Repository: v.repo(i.repo), Sender: v.user(v.doer)}
 	if i.pull != nil {
-		body.PullRequest, body.IsPull = v.pull(i), true
+		body.PullRequest = v.pull(i)
 		v.send(i.repo, "pull_request", "pull_request"+event, body)
 		return
 	}
@@ -84,7 +73,7 @@ func (v view) notifyComment(i *issue, m *comment, action string) {
 	}
 	eventType := "issue_comment"
 	if i.pull != nil {
-		body.PullRequest, body.IsPull = v.pull(i), true
+		body.PullRequest = v.pull(i)
 		eventType = "pull_request_comment"
 	}
 	v.send(i.repo, "issue_comment", eventType, body)
@@ -95,44 +84,24 @@ func (v view) notifyReview(i *issue, r *review) {
 	if len(i.repo.hooks) == 0 || word == "" {
 		return
 	}
-	eventType := "pull_request_review_" + word
-	v.send(i.repo, "pull_request_"+word, eventType, wireIssueEvent{
+	v.send(i.repo, "pull_request_"+word, "pull_request_review_"+word, wireIssueEvent{
 		Action: "reviewed", Number: i.number, PullRequest: v.pull(i), Repository: v.repo(i.repo), Sender: v.user(v.doer),
-		CommitID: r.commit, Review: &wireVerdict{Type: eventType, Content: r.body}, IsPull: true,
 	})
 }
 
 type wirePush struct {
-	Ref          string        `json:"ref"`
-	Before       string        `json:"before"`
-	After        string        `json:"after"`
-	CompareURL   string        `json:"compare_url"`
-	Commits      []*wireCommit `json:"commits"`
-	TotalCommits int           `json:"total_commits"`
-	HeadCommit   *wireCommit   `json:"head_commit"`
-	Repository   *wireRepo     `json:"repository"`
-	Pusher       *wireUser     `json:"pusher"`
-	Sender       *wireUser     `json:"sender"`
+	Ref        string    `json:"ref"`
+	Before     string    `json:"before"`
+	After      string    `json:"after"`
+	Repository *wireRepo `json:"repository"`
+	Sender     *wireUser `json:"sender"`
 }
 
-// notifyPush calls the hooks for a branch that moved. commits are the new commits, newest first.
-func (v view) notifyPush(r *repo, branch, before, after string, commits []commit) {
-	if len(r.hooks) == 0 {
-		return
-	}
-	body := wirePush{
-		Ref: "refs/heads/" + branch, Before: before, After: after,
-		CompareURL: fmt.Sprintf("%s/%s/compare/%s...%s", v.base, r.fullName(), before, after),
-		Commits:    []*wireCommit{}, TotalCommits: len(commits),
-		Repository: v.repo(r), Pusher: v.user(v.doer), Sender: v.user(v.doer),
-	}
-	for _, co := range commits {
-		body.Commits = append(body.Commits, v.commit(r, co))
-	}
-	if len(commits) > 0 {
-		body.HeadCommit = body.Commits[0]
-	}
-	v.send(r, "push", "push", body)
+// notifyPush calls the hooks for a branch that moved.
+func (v view) notifyPush(r *repo, branch, before, after string) {
+	v.send(r, "push", "push", wirePush{
+		Ref: "refs/heads/" + branch, Before: before, After: after, Repository: v.repo(r), Sender: v.user(v.doer),
+	})
 }
 
 // send queues a payload for each hook with the event. Deliveries are made one by one, in the order of the events.
@@ -146,8 +115,7 @@ func (v view) send(r *repo, event, eventType string, payload any) {
 			body, _ = json.MarshalIndent(payload, "", "  ") // cannot fail: these are plain structs
 		}
 		d := delivery{
-			id: v.f.nextIDLocked(), url: h.url, form: h.content == "form", auth: h.auth, event: event,
-			eventType: eventType, body: body,
+			id: v.f.nextIDLocked(), url: h.url, event: event, eventType: eventType, body: body,
 		}
 		if h.secret != "" {
 			mac := hmac.New(sha256.New, []byte(h.secret))
@@ -184,25 +152,17 @@ func (f *Forge) deliver() {
 func (d delivery) post(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, deliveryTimeout)
 	defer cancel()
-	body, content := d.body, "application/json"
-	if d.form {
-		body, content = []byte(url.Values{"payload": {string(d.body)}}.Encode()), "application/x-www-form-urlencoded"
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.url, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.url, bytes.NewReader(d.body))
 	if err != nil {
 		return
 	}
-	req.Header.Set("Content-Type", content)
-	if d.auth != "" {
-		req.Header.Set("Authorization", d.auth)
-	}
-	for _, brand := range []string{"Forgejo", "Gitea", "Gogs"} {
+	req.Header.Set("Content-Type", "application/json")
+	for _, brand := range []string{"Forgejo", "Gitea"} {
 		req.Header.Set("X-"+brand+"-Delivery", fmt.Sprintf("%08d", d.id))
 		req.Header.Set("X-"+brand+"-Event", d.event)
 		req.Header.Set("X-"+brand+"-Event-Type", d.eventType)
 		req.Header.Set("X-"+brand+"-Signature", d.signature)
 	}
-	req.Header.Set("X-Github-Event", d.event)
 	req.Header.Set("X-Hub-Signature-256", "sha256="+d.signature)
 	resp, err := http.DefaultClient.Do(req)
 	if err == nil {

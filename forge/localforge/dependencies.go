@@ -11,7 +11,6 @@ var dependencyRoutes = []route{
 	// A pattern that ends in "dependencies" would conflict with issues/comments/{id}, so the handler checks the last
 	// element.
 	{"DELETE /repos/{owner}/{repo}/issues/{number}/{list}", scopeIssue, signedIn, 201, removeDependency, underLock},
-	{"GET /repos/{owner}/{repo}/issues/{number}/blocks", scopeIssue, anyone, 200, listBlocks, underLock},
 }
 
 // blocked reports whether an issue has an open dependency.
@@ -44,23 +43,9 @@ func listDependencies(c *call) (any, error) {
 		if c.access >= accessWrite {
 			return &wireIssue{}
 		}
-		return &wireIssue{Title: "HIDDEN", State: "open", Assets: []struct{}{}}
+		return &wireIssue{Title: "HIDDEN", State: "open"}
 	})
 	return list.items, nil
-}
-
-func listBlocks(c *call) (any, error) {
-	i, err := c.pathIssue()
-	if err != nil {
-		return nil, err
-	}
-	var readable []*issue
-	for _, b := range i.blocks {
-		if b.repo.accessOf(c.doer) > accessNone {
-			readable = append(readable, b)
-		}
-	}
-	return paged(c, readable, c.view.issue).items, nil
 }
 
 // dependencyPair reads the two issues of a request: one from the path and one from the body.

@@ -5,9 +5,7 @@ import (
 	"slices"
 )
 
-func dismissReview(c *call) (any, error) { return setDismissed(c, true) }
-
-func setDismissed(c *call, dismissed bool) (any, error) {
+func dismissReview(c *call) (any, error) {
 	if c.access < accessAdmin {
 		return nil, fail(http.StatusForbidden, "Must be repo admin")
 	}
@@ -17,7 +15,6 @@ func setDismissed(c *call, dismissed bool) (any, error) {
 	}
 	var form struct {
 		Message string `json:"message"`
-		Priors  bool   `json:"priors"`
 	}
 	if err := c.bind(&form); err != nil {
 		return nil, err
@@ -29,16 +26,9 @@ func setDismissed(c *call, dismissed bool) (any, error) {
 	if i.closed {
 		return nil, fail(http.StatusForbidden, "can't dismiss a review associated to a closed or merged PR")
 	}
-	r.dismissed = dismissed
-	for _, other := range i.pull.reviews {
-		if form.Priors && other.reviewer == r.reviewer && other.verdict() {
-			other.dismissed = true
-		}
-	}
-	if dismissed {
-		c.record(i, &comment{kind: "dismiss_review", body: form.Message, review: r.id})
-	}
-	return c.view.review(i, r), nil
+	r.dismissed = true
+	c.record(i, &comment{kind: "dismiss_review", body: form.Message})
+	return c.view.review(r), nil
 }
 
 // reviewers reads the accounts from which a request asks a review.
@@ -77,10 +67,10 @@ func requestReview(c *call) (any, error) {
 		if i.pull.requested(u) {
 			continue
 		}
-		r := &review{id: c.f.nextIDLocked(), reviewer: u, state: reviewRequested, created: c.f.now(), updated: c.f.now()}
+		r := &review{id: c.f.nextIDLocked(), reviewer: u, state: reviewRequested, created: c.f.now()}
 		i.pull.reviews = append(slices.Clone(i.pull.reviews), r)
-		c.record(i, &comment{kind: "review_request", assignee: u, review: r.id})
-		asked = append(asked, c.view.review(i, r))
+		c.record(i, &comment{kind: "review_request"})
+		asked = append(asked, c.view.review(r))
 	}
 	return asked, nil
 }

@@ -21,8 +21,9 @@
 //
 //   - Everything except git objects is in memory and ends with the process.
 //   - There are no organisations, teams, forks, milestones, attachments, releases, sudo, search across repositories or
-//     diffs of code comments. Their fields are null or absent. Only comments have reactions.
-//   - Error texts are often shorter and lack "errors". Commits lack the list of changed files.
+//     diffs of code comments. Only comments have reactions. Answers have the fields that disinto or a test reads, and
+//     lists no Link header.
+//   - Error texts are often shorter and lack "errors".
 //   - Forgejo answers 500 to the second deletion of a branch; localforge answers 404.
 //   - A mention stays in the timeline after an edit removes it from the text.
 //   - Web hooks can call loopback addresses. Forgejo forbids that by default.

@@ -3,27 +3,20 @@ package localforge
 import (
 	"net/http"
 	"slices"
-	"time"
 )
 
 // hook is a web hook of a repository.
 type hook struct {
-	id      int64
-	kind    string
-	url     string
-	content string
-	secret  string
-	auth    string
-	events  []string
-	active  bool
-	created time.Time
-	updated time.Time
+	id     int64
+	url    string
+	secret string
+	events []string
+	active bool
 }
 
 var hookRoutes = []route{
 	{"GET /repos/{owner}/{repo}/hooks", scopeRepository, repoAdmin, 200, listHooks, underLock},
 	{"POST /repos/{owner}/{repo}/hooks", scopeRepository, repoAdmin, 201, createHook, underLock},
-	{"PATCH /repos/{owner}/{repo}/hooks/{id}", scopeRepository, repoAdmin, 200, editHook, underLock},
 	{"DELETE /repos/{owner}/{repo}/hooks/{id}", scopeRepository, repoAdmin, 204, deleteHook, underLock},
 }
 
@@ -34,12 +27,10 @@ var hookEvents = []struct{ name, broad string }{
 	{"issues", ""},
 	{"issue_assign", "issues"},
 	{"issue_label", "issues"},
-	{"issue_milestone", "issues"},
 	{"issue_comment", ""},
 	{"pull_request", ""},
 	{"pull_request_assign", "pull_request"},
 	{"pull_request_label", "pull_request"},
-	{"pull_request_milestone", "pull_request"},
 	{"pull_request_comment", "pull_request"},
 	{"pull_request_review_approved", "pull_request"},
 	{"pull_request_review_rejected", "pull_request"},
@@ -66,26 +57,17 @@ func wantedEvents(asked []string) []string {
 }
 
 type wireHook struct {
-	ID                  int64             `json:"id"`
-	Type                string            `json:"type"`
-	BranchFilter        string            `json:"branch_filter"`
-	URL                 string            `json:"url"`
-	Config              map[string]string `json:"config"`
-	Events              []string          `json:"events"`
-	AuthorizationHeader string            `json:"authorization_header"`
-	ContentType         string            `json:"content_type"`
-	Metadata            any               `json:"metadata"`
-	Active              bool              `json:"active"`
-	Updated             time.Time         `json:"updated_at"`
-	Created             time.Time         `json:"created_at"`
+	ID     int64             `json:"id"`
+	Config map[string]string `json:"config"`
+	Events []string          `json:"events"`
+	Active bool              `json:"active"`
 }
 
 // wire returns the hook for an answer, never with its secret.
 func (h *hook) wire() wireHook {
 	return wireHook{
-		ID: h.id, Type: h.kind, URL: h.url, ContentType: h.content, Events: h.events, Active: h.active,
-		AuthorizationHeader: h.auth, Config: map[string]string{"url": h.url, "content_type": h.content},
-		Updated: h.updated, Created: h.created,
+		ID: h.id, Events: h.events, Active: h.active,
+		Config: map[string]string{"url": h.url, "content_type": "json"},
 	}
 }
 
@@ -107,7 +89,6 @@ func createHook(c *call) (any, error) {
 		Type   string            `json:"type"`
 		Config map[string]string `json:"config"`
 		Events []string          `json:"events"`
-		Auth   string            `json:"authorization_header"`
 		Active bool              `json:"active"`
 	}
 	if err := c.bind(&form); err != nil {
@@ -121,57 +102,14 @@ func createHook(c *call) (any, error) {
 	case form.Type != "forgejo" && form.Type != "gitea":
 		return nil, fail(http.StatusUnprocessableEntity, "Invalid hook type: %s", form.Type)
 	}
-	for _, key := range []string{"url", "content_type"} {
-		if form.Config[key] == "" {
-			return nil, fail(http.StatusUnprocessableEntity, "Missing config option: %s", key)
-		}
+	if form.Config["url"] == "" || form.Config["content_type"] != "json" {
+		return nil, fail(http.StatusUnprocessableEntity, "the local forge has hooks with a url and JSON only")
 	}
 	h := &hook{
-		id: c.f.nextIDLocked(), kind: form.Type, events: wantedEvents(form.Events), auth: form.Auth,
-		active: form.Active, created: c.f.now(), updated: c.f.now(),
-	}
-	if err := h.configure(form.Config); err != nil {
-		return nil, err
+		id: c.f.nextIDLocked(), events: wantedEvents(form.Events), active: form.Active,
+		url: form.Config["url"], secret: form.Config["secret"], // only a delivery notices that it is not an address
 	}
 	c.repo.hooks = append(c.repo.hooks, h)
-	return h.wire(), nil
-}
-
-func (h *hook) configure(config map[string]string) error {
-	if to, ok := config["url"]; ok {
-		h.url = to // any text is accepted; only a delivery notices that it is not an address
-	}
-	if content, ok := config["content_type"]; ok {
-		if content != "json" && content != "form" {
-			return fail(http.StatusUnprocessableEntity, "Invalid content type")
-		}
-		h.content = content
-	}
-	if secret, ok := config["secret"]; ok {
-		h.secret = secret
-	}
-	return nil
-}
-
-func editHook(c *call) (any, error) {
-	h, err := c.pathHook()
-	if err != nil {
-		return nil, err
-	}
-	var form struct {
-		Config map[string]string `json:"config"`
-		Events []string          `json:"events"`
-		Active *bool             `json:"active"`
-	}
-	if err := c.bind(&form); err != nil {
-		return nil, err
-	}
-	delete(form.Config, "secret") // Forgejo silently keeps the secret that was set at creation
-	if err := h.configure(form.Config); err != nil {
-		return nil, err
-	}
-	h.events, h.updated = wantedEvents(form.Events), c.f.now()
-	assign(&h.active, form.Active)
 	return h.wire(), nil
 }
 

@@ -9,7 +9,6 @@ import (
 type issueEdit struct {
 	Title     string   `json:"title"`
 	Body      *string  `json:"body"`
-	Ref       *string  `json:"ref"`
 	Assignee  *string  `json:"assignee"`
 	Assignees []string `json:"assignees"` // nil: unchanged; empty: none
 	State     *string  `json:"state"`
@@ -46,7 +45,7 @@ func (c *call) apply(i *issue, form issueEdit, wrongAssignee int) error {
 		return forbidden()
 	}
 	if form.Title != "" && form.Title != i.title {
-		c.record(i, &comment{kind: "change_title", oldTitle: i.title, newTitle: form.Title})
+		c.record(i, &comment{kind: "change_title"})
 		i.title = form.Title
 		c.mention(i, nil)
 		c.notifyIssue(i, eventIssue, "edited")
@@ -57,7 +56,6 @@ func (c *call) apply(i *issue, form issueEdit, wrongAssignee int) error {
 		c.mention(i, nil)
 		c.notifyIssue(i, eventIssue, "edited")
 	}
-	assign(&i.ref, form.Ref)
 	if c.access >= accessWrite && (form.Assignees != nil || form.Assignee != nil) {
 		one := ""
 		assign(&one, form.Assignee)
@@ -74,7 +72,7 @@ func (c *call) apply(i *issue, form issueEdit, wrongAssignee int) error {
 		return fail(http.StatusPreconditionFailed, "cannot change state of this pull request, it was already merged")
 	}
 	if closing := *form.State == "closed"; closing != i.closed {
-		return c.setClosed(i, closing, "close")
+		return c.setClosed(i, closing)
 	}
 	return nil
 }
@@ -83,7 +81,7 @@ func (c *call) setAssignees(i *issue, users []*user) {
 	for _, u := range i.assignees {
 		if !slices.Contains(users, u) {
 			i.assignees = remove(i.assignees, u)
-			c.record(i, &comment{kind: "assignees", assignee: u, removed: true})
+			c.record(i, &comment{kind: "assignees"})
 			c.notifyIssue(i, eventAssign, "unassigned")
 		}
 	}
@@ -97,12 +95,12 @@ func (c *call) assign(i *issue, u *user) {
 		return
 	}
 	i.assignees = append(slices.Clone(i.assignees), u)
-	c.record(i, &comment{kind: "assignees", assignee: u})
+	c.record(i, &comment{kind: "assignees"})
 	c.notifyIssue(i, eventAssign, "assigned")
 }
 
-// setClosed closes or reopens an issue. kind is the kind of the timeline entry if it closes.
-func (v view) setClosed(i *issue, closed bool, kind string) error {
+// setClosed closes or reopens an issue.
+func (v view) setClosed(i *issue, closed bool) error {
 	if closed && i.blocked() {
 		what := "issue"
 		if i.pull != nil {
@@ -111,7 +109,7 @@ func (v view) setClosed(i *issue, closed bool, kind string) error {
 		return fail(http.StatusPreconditionFailed, "cannot close this %s because it still has open dependencies", what)
 	}
 	i.closed = closed
-	action := "closed"
+	kind, action := "close", "closed"
 	i.closedAt = v.f.now()
 	if !closed {
 		kind, action, i.closedAt = "reopen", "reopened", time.Time{}

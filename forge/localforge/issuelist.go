@@ -8,13 +8,12 @@ import (
 
 // filter selects the entries of a list of issues.
 type filter struct {
-	all, closed   bool
-	kind          string // "issues", "pulls", or anything else for both
-	text          string
-	labels        []*label // an issue must have all of them
-	since, before time.Time
-	poster        *user
-	assignee      *user
+	all, closed bool
+	kind        string   // "issues", "pulls", or anything else for both
+	labels      []*label // an issue must have all of them
+	since       time.Time
+	poster      *user
+	assignee    *user
 }
 
 func (want filter) matches(i *issue) bool {
@@ -22,10 +21,9 @@ func (want filter) matches(i *issue) bool {
 	case !want.all && i.closed != want.closed,
 		want.kind == "issues" && i.pull != nil,
 		want.kind == "pulls" && i.pull == nil,
-		!within(i.updated, want.since, want.before),
+		i.updated.Before(want.since),
 		want.poster != nil && i.poster != want.poster,
-		want.assignee != nil && !slices.Contains(i.assignees, want.assignee),
-		want.text != "" && !strings.Contains(strings.ToLower(i.title+"\n"+i.body), want.text):
+		want.assignee != nil && !slices.Contains(i.assignees, want.assignee):
 		return false
 	}
 	for _, l := range want.labels {
@@ -40,10 +38,9 @@ func (c *call) issueFilter() (want filter, err error) {
 	query := c.r.URL.Query()
 	want = filter{
 		all: query.Get("state") == "all", closed: query.Get("state") == "closed", kind: query.Get("type"),
-		text:   strings.ToLower(strings.TrimSpace(query.Get("q"))),
 		labels: c.repo.labelsNamed(strings.Split(query.Get("labels"), ",")),
 	}
-	if want.since, want.before, err = c.span(); err != nil {
+	if want.since, err = c.since(); err != nil {
 		return want, err
 	}
 	if want.poster, err = c.queryUser("created_by"); err != nil {

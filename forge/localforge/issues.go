@@ -15,7 +15,6 @@ type issue struct {
 	poster    *user
 	title     string
 	body      string
-	ref       string
 	labels    []*label // sorted by name
 	assignees []*user  // in the order in which they were assigned; the slice is replaced, never modified
 	closed    bool
@@ -37,44 +36,29 @@ var issueRoutes = []route{
 }
 
 type wireIssue struct {
-	ID               int64         `json:"id"`
-	URL              string        `json:"url"`
-	HTMLURL          string        `json:"html_url"`
-	Number           int64         `json:"number"`
-	User             *wireUser     `json:"user"`
-	OriginalAuthor   string        `json:"original_author"`
-	OriginalAuthorID int64         `json:"original_author_id"`
-	Title            string        `json:"title"`
-	Body             string        `json:"body"`
-	Ref              string        `json:"ref"`
-	Assets           []struct{}    `json:"assets"`
-	Labels           []*wireLabel  `json:"labels"`
-	Milestone        *struct{}     `json:"milestone"`
-	Assignee         *wireUser     `json:"assignee"`
-	Assignees        []*wireUser   `json:"assignees"`
-	State            string        `json:"state"`
-	IsLocked         bool          `json:"is_locked"`
-	Comments         int           `json:"comments"`
-	Created          time.Time     `json:"created_at"`
-	Updated          time.Time     `json:"updated_at"`
-	Closed           *time.Time    `json:"closed_at"`
-	DueDate          *time.Time    `json:"due_date"`
-	PullRequest      *wirePullMeta `json:"pull_request"`
-	Repository       *wireRepoMeta `json:"repository"`
-	PinOrder         int           `json:"pin_order"`
+	ID          int64         `json:"id"`
+	Number      int64         `json:"number"`
+	User        *wireUser     `json:"user"`
+	Title       string        `json:"title"`
+	Body        string        `json:"body"`
+	Labels      []*wireLabel  `json:"labels"`
+	Assignee    *wireUser     `json:"assignee"`
+	Assignees   []*wireUser   `json:"assignees"`
+	State       string        `json:"state"`
+	Created     time.Time     `json:"created_at"`
+	Updated     time.Time     `json:"updated_at"`
+	Closed      *time.Time    `json:"closed_at"`
+	PullRequest *wirePullMeta `json:"pull_request"`
+	Repository  *wireRepoMeta `json:"repository"`
 }
 
 type wirePullMeta struct {
 	Merged   bool       `json:"merged"`
 	MergedAt *time.Time `json:"merged_at"`
 	Draft    bool       `json:"draft"`
-	HTMLURL  string     `json:"html_url"`
 }
 
 type wireRepoMeta struct {
-	ID       int64  `json:"id"`
-	Name     string `json:"name"`
-	Owner    string `json:"owner"`
 	FullName string `json:"full_name"`
 }
 
@@ -103,21 +87,15 @@ func when(t time.Time) *time.Time {
 
 func (v view) issue(i *issue) *wireIssue {
 	w := &wireIssue{
-		ID: i.id, Number: i.number, Title: i.title, Body: i.body, Ref: i.ref,
-		URL: fmt.Sprintf("%s/issues/%d", v.apiURL(i.repo), i.number), HTMLURL: v.base + i.htmlPath(),
-		User: v.user(i.poster), Assets: []struct{}{}, Labels: v.labels(i.repo, i.labels),
-		Assignees: v.userList(i.assignees), State: i.state(), Comments: i.count("comment"),
-		Created: i.created, Updated: i.updated, Closed: when(i.closedAt),
-		Repository: &wireRepoMeta{ID: i.repo.id, Name: i.repo.name, Owner: i.repo.owner.name, FullName: i.repo.fullName()},
+		ID: i.id, Number: i.number, Title: i.title, Body: i.body, User: v.user(i.poster), Labels: wireLabels(i.labels),
+		Assignees: v.userList(i.assignees), State: i.state(), Created: i.created, Updated: i.updated,
+		Closed: when(i.closedAt), Repository: &wireRepoMeta{i.repo.fullName()},
 	}
 	if len(i.assignees) > 0 {
 		w.Assignee = v.user(i.assignees[0])
 	}
 	if i.pull != nil {
-		w.PullRequest = &wirePullMeta{
-			Merged: i.pull.merged, MergedAt: when(i.pull.mergedAt), Draft: i.draft(),
-			HTMLURL: v.base + i.htmlPath(),
-		}
+		w.PullRequest = &wirePullMeta{Merged: i.pull.merged, MergedAt: when(i.pull.mergedAt), Draft: i.draft()}
 	}
 	return w
 }
@@ -141,11 +119,9 @@ func getIssue(c *call) (any, error) {
 type issueForm struct {
 	Title     string   `json:"title"`
 	Body      string   `json:"body"`
-	Ref       string   `json:"ref"`
 	Assignee  string   `json:"assignee"`
 	Assignees []string `json:"assignees"`
 	Labels    []int64  `json:"labels"`
-	Closed    bool     `json:"closed"`
 }
 
 // createIssue lets every reader file an issue, but ignores labels and assignees unless the caller has write access.
@@ -167,12 +143,6 @@ func createIssue(c *call) (any, error) {
 		labels = c.repo.labelsByID(form.Labels)
 	}
 	i := c.newIssue(form.Title, form.Body, labels, assignees, nil)
-	i.ref = form.Ref
-	if form.Closed {
-		if err := c.setClosed(i, true, "close"); err != nil {
-			return nil, err
-		}
-	}
 	return c.view.issue(i), nil
 }
 

@@ -2,7 +2,6 @@ package localforge
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"regexp"
 	"slices"
@@ -13,12 +12,8 @@ import (
 var labelColor = regexp.MustCompile(`^#?(?:[0-9a-fA-F]{3}){1,2}$`)
 
 type label struct {
-	id          int64
-	name        string // not unique: Forgejo allows two labels with the same name
-	color       string // without #
-	description string
-	exclusive   bool
-	archived    bool
+	id   int64
+	name string // not unique: Forgejo allows two labels with the same name
 }
 
 var labelRoutes = []route{
@@ -29,31 +24,20 @@ var labelRoutes = []route{
 	{"DELETE /repos/{owner}/{repo}/labels/{id}", scopeIssue, repoWriter, 204, deleteLabel, underLock},
 	{"GET /repos/{owner}/{repo}/issues/{number}/labels", scopeIssue, anyone, 200, listIssueLabels, underLock},
 	{"POST /repos/{owner}/{repo}/issues/{number}/labels", scopeIssue, signedIn, 200, addIssueLabels, underLock},
-	{"PUT /repos/{owner}/{repo}/issues/{number}/labels", scopeIssue, signedIn, 200, replaceIssueLabels, underLock},
 	{"DELETE /repos/{owner}/{repo}/issues/{number}/labels/{id}", scopeIssue, signedIn, 204, removeIssueLabel, underLock},
 }
 
 type wireLabel struct {
-	ID          int64  `json:"id"`
-	Name        string `json:"name"`
-	Exclusive   bool   `json:"exclusive"`
-	IsArchived  bool   `json:"is_archived"`
-	Color       string `json:"color"`
-	Description string `json:"description"`
-	URL         string `json:"url"`
+	ID   int64  `json:"id"`
+	Name string `json:"name"`
 }
 
-func (v view) label(r *repo, l *label) *wireLabel {
-	return &wireLabel{
-		ID: l.id, Name: l.name, Exclusive: l.exclusive, IsArchived: l.archived, Color: l.color,
-		Description: l.description, URL: fmt.Sprintf("%s/labels/%d", v.apiURL(r), l.id),
-	}
-}
+func (l *label) wire() *wireLabel { return &wireLabel{l.id, l.name} }
 
-func (v view) labels(r *repo, labels []*label) []*wireLabel {
+func wireLabels(labels []*label) []*wireLabel {
 	list := make([]*wireLabel, 0, len(labels))
 	for _, l := range labels {
-		list = append(list, v.label(r, l))
+		list = append(list, l.wire())
 	}
 	return list
 }
@@ -65,20 +49,8 @@ func byName(a, b *label) int {
 	return int(a.id - b.id)
 }
 
-// scopeName returns the prefix of an exclusive label, such as "state" of "state/ready"; an issue can have only one
-// label with that prefix. It returns "" for other labels.
-func (l *label) scopeName() string {
-	at := strings.LastIndex(l.name, "/")
-	if !l.exclusive || at < 1 {
-		return ""
-	}
-	return l.name[:at]
-}
-
 func listLabels(c *call) (any, error) {
-	list := paged(c, c.repo.labels, func(l *label) *wireLabel { return c.label(c.repo, l) })
-	list.limit = 0
-	return list, nil
+	return paged(c, c.repo.labels, (*label).wire), nil
 }
 
 // getLabel reads a label by its id or, if that is no number, by its name.
@@ -94,7 +66,7 @@ func getLabel(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.label(c.repo, l), nil
+	return l.wire(), nil
 }
 
 func (c *call) pathLabel() (*label, error) {
@@ -108,27 +80,15 @@ func (c *call) pathLabel() (*label, error) {
 }
 
 type labelForm struct {
-	Name        *string `json:"name"`
-	Color       *string `json:"color"`
-	Description *string `json:"description"`
-	Exclusive   *bool   `json:"exclusive"`
-	IsArchived  *bool   `json:"is_archived"`
+	Name  *string `json:"name"`
+	Color *string `json:"color"`
 }
 
 func (form labelForm) apply(l *label) error {
-	if form.Color != nil {
-		if !labelColor.MatchString(strings.TrimSpace(*form.Color)) {
-			return fail(http.StatusUnprocessableEntity, "bad color code: %s", *form.Color)
-		}
-		l.color = strings.ToLower(strings.TrimPrefix(strings.TrimSpace(*form.Color), "#"))
-		if c := l.color; len(c) == 3 {
-			l.color = string([]byte{c[0], c[0], c[1], c[1], c[2], c[2]})
-		}
+	if form.Color != nil && !labelColor.MatchString(strings.TrimSpace(*form.Color)) {
+		return fail(http.StatusUnprocessableEntity, "bad color code: %s", *form.Color)
 	}
 	assign(&l.name, form.Name)
-	assign(&l.description, form.Description)
-	assign(&l.exclusive, form.Exclusive)
-	assign(&l.archived, form.IsArchived)
 	return nil
 }
 
@@ -149,7 +109,7 @@ func createLabel(c *call) (any, error) {
 	}
 	c.repo.labels = append(slices.Clone(c.repo.labels), l)
 	slices.SortFunc(c.repo.labels, byName)
-	return c.label(c.repo, l), nil
+	return l.wire(), nil
 }
 
 func editLabel(c *call) (any, error) {
@@ -165,7 +125,7 @@ func editLabel(c *call) (any, error) {
 		return nil, err
 	}
 	slices.SortFunc(c.repo.labels, byName)
-	return c.label(c.repo, l), nil
+	return l.wire(), nil
 }
 
 func deleteLabel(c *call) (any, error) {
@@ -207,7 +167,7 @@ func listIssueLabels(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.labels(c.repo, i.labels), nil
+	return wireLabels(i.labels), nil
 }
 
 // requestedLabels returns the issue of a request and the labels that its body lists, by name or by id.
@@ -248,21 +208,7 @@ func addIssueLabels(c *call) (any, error) {
 		return nil, err
 	}
 	c.addLabels(i, asked)
-	return c.labels(c.repo, i.labels), nil
-}
-
-func replaceIssueLabels(c *call) (any, error) {
-	i, asked, err := c.requestedLabels()
-	if err != nil {
-		return nil, err
-	}
-	for _, old := range i.labels {
-		if !slices.Contains(asked, old) {
-			c.removeLabel(i, old)
-		}
-	}
-	c.addLabels(i, asked)
-	return c.labels(c.repo, i.labels), nil
+	return wireLabels(i.labels), nil
 }
 
 // removeIssueLabel answers 204 even if the issue does not have the label.
@@ -289,13 +235,6 @@ func (c *call) addLabels(i *issue, labels []*label) {
 	for _, l := range labels {
 		if slices.Contains(i.labels, l) {
 			continue
-		}
-		if scope := l.scopeName(); scope != "" {
-			for _, other := range i.labels {
-				if other.scopeName() == scope {
-					c.removeLabel(i, other)
-				}
-			}
 		}
 		i.labels = append(slices.Clone(i.labels), l)
 		slices.SortFunc(i.labels, byName)

@@ -23,13 +23,12 @@ var mergeStyles = []string{"merge", "rebase", "rebase-merge", "squash", "fast-fo
 var errConflict = errors.New("merge conflict")
 
 type mergeForm struct {
-	Do             string
-	MergeTitle     string `json:"MergeTitleField"`
-	MergeMessage   string `json:"MergeMessageField"`
-	HeadCommitID   string `json:"head_commit_id"`
-	ForceMerge     bool   `json:"force_merge"`
-	DeleteBranch   bool   `json:"delete_branch_after_merge"`
-	WhenChecksPass bool   `json:"merge_when_checks_succeed"`
+	Do           string
+	MergeTitle   string `json:"MergeTitleField"`
+	MergeMessage string `json:"MergeMessageField"`
+	HeadCommitID string `json:"head_commit_id"`
+	ForceMerge   bool   `json:"force_merge"`
+	DeleteBranch bool   `json:"delete_branch_after_merge"`
 }
 
 // mayMerge checks what prevents a merge, in Forgejo's order.
@@ -48,7 +47,7 @@ func (c *call) mayMerge(i *issue, form mergeForm) error {
 	case p.check != mergeable && p.check != nothing:
 		return refuse("Please try again later")
 	}
-	skipRule := form.ForceMerge && (c.doer.admin || (c.access >= accessAdmin && (rule == nil || !rule.ApplyToAdmins)))
+	skipRule := form.ForceMerge && c.access >= accessAdmin
 	if why := c.repo.unmet(rule, i); why != "" && !skipRule {
 		return refuse("not allowed to merge [reason: " + why + "]")
 	}
@@ -133,7 +132,7 @@ func (c *call) planMerge(form mergeForm) (merging, error) {
 	if err := c.mayMerge(i, form); err != nil {
 		return merging{}, err
 	}
-	if !c.repo.allows(form.Do) {
+	if slices.Contains(c.repo.noStyles, form.Do) {
 		return merging{}, fail(http.StatusMethodNotAllowed,
 			"%s is not allowed an allowed merge style for this repository", form.Do)
 	}

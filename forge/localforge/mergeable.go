@@ -2,7 +2,6 @@ package localforge
 
 import (
 	"context"
-	"fmt"
 	"strings"
 )
 
@@ -21,8 +20,6 @@ const (
 // mergeable returns the value of the field mergeable. As on Forgejo, it is also true for a pull request without
 // changes, although a merge of an ancestor is refused.
 func (ch check) mergeable() bool { return ch == mergeable || ch == nothing || ch == ancestor }
-
-type diffStat struct{ files, additions, deletions int }
 
 // markUnchecked marks pull requests for a new conflict check.
 func (f *Forge) markUnchecked(issues []*issue) {
@@ -46,49 +43,44 @@ func (f *Forge) checkPull(ctx context.Context, i *issue) {
 	if skip {
 		return
 	}
-	found, mergeBase, stat, err := f.tryMerge(ctx, r.dir, base, head)
-	files := ""
-	if err == nil {
-		files, err = f.git(ctx, r.dir, "diff", "--name-only", mergeBase, head)
-	}
+	found, mergeBase, names, err := f.tryMerge(ctx, r.dir, base, head)
 	if err != nil {
 		found = broken
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if p := i.pull; !p.merged && r.branch(p.base) == base && p.headSHA == head {
-		p.check, p.mergeBase, p.stat, p.files = found, mergeBase, stat, strings.Fields(files)
+		p.check, p.mergeBase, p.files = found, mergeBase, changedNames(names)
 	}
 }
 
-// tryMerge merges head into base without moving either branch.
-func (f *Forge) tryMerge(ctx context.Context, dir, base, head string) (check, string, diffStat, error) {
-	mergeBase, err := f.git(ctx, dir, "merge-base", base, head)
+// tryMerge merges head into base without moving either branch. names are the files that head changes, for changedNames.
+func (f *Forge) tryMerge(ctx context.Context, dir, base, head string) (ch check, mergeBase, names string, err error) {
+	mergeBase, err = f.git(ctx, dir, "merge-base", base, head)
 	if exitCode(err) == 1 { // no common history: Forgejo uses the base itself
 		mergeBase, err = base, nil
 	}
 	if err != nil {
-		return broken, "", diffStat{}, err
+		return broken, "", "", err
 	}
 	if mergeBase == head {
-		return ancestor, mergeBase, diffStat{}, nil
+		return ancestor, mergeBase, "", nil
 	}
-	short, err := f.git(ctx, dir, "diff", "--shortstat", mergeBase, head)
+	names, err = f.git(ctx, dir, "diff", "--name-only", "-z", mergeBase, head)
 	if err != nil {
-		return broken, mergeBase, diffStat{}, err
+		return broken, mergeBase, "", err
 	}
-	stat := parseStat(short)
-	if stat == (diffStat{}) && short == "" {
-		return nothing, mergeBase, stat, nil
+	if names == "" {
+		return nothing, mergeBase, "", nil
 	}
 	_, clean, err := f.mergeTree(ctx, dir, base, head)
 	if err != nil {
-		return broken, mergeBase, stat, err
+		return broken, mergeBase, names, err
 	}
 	if !clean {
-		return conflict, mergeBase, stat, nil
+		return conflict, mergeBase, names, nil
 	}
-	return mergeable, mergeBase, stat, nil
+	return mergeable, mergeBase, names, nil
 }
 
 // mergeTree merges two commits into a tree; clean is false if they conflict.
@@ -104,24 +96,4 @@ func (f *Forge) mergeTree(ctx context.Context, dir, base, head string) (tree str
 		}
 	}
 	return tree, err == nil, err
-}
-
-// parseStat parses a line such as " 1 file changed, 2 insertions(+), 3 deletions(-)".
-func parseStat(line string) (s diffStat) {
-	for part := range strings.SplitSeq(line, ",") {
-		var n int
-		var what string
-		if _, err := fmt.Sscanf(part, "%d %s", &n, &what); err != nil {
-			continue
-		}
-		switch {
-		case strings.HasPrefix(what, "file"):
-			s.files = n
-		case strings.HasPrefix(what, "insertion"):
-			s.additions = n
-		case strings.HasPrefix(what, "deletion"):
-			s.deletions = n
-		}
-	}
-	return s
 }

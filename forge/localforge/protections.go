@@ -5,33 +5,24 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"time"
 )
 
 // protection is a rule for the branches that match its name. Its exported fields are those of the API.
 type protection struct {
-	BranchName                  string    `json:"branch_name"`
-	RuleName                    string    `json:"rule_name"`
-	EnablePush                  bool      `json:"enable_push"`
-	EnablePushWhitelist         bool      `json:"enable_push_whitelist"`
-	PushWhitelistUsernames      []string  `json:"push_whitelist_usernames"`
-	EnableMergeWhitelist        bool      `json:"enable_merge_whitelist"`
-	MergeWhitelistUsernames     []string  `json:"merge_whitelist_usernames"`
-	EnableStatusCheck           bool      `json:"enable_status_check"`
-	StatusCheckContexts         []string  `json:"status_check_contexts"`
-	RequiredApprovals           int64     `json:"required_approvals"`
-	EnableApprovalsWhitelist    bool      `json:"enable_approvals_whitelist"`
-	ApprovalsWhitelistUsernames []string  `json:"approvals_whitelist_username"`
-	BlockOnRejectedReviews      bool      `json:"block_on_rejected_reviews"`
-	BlockOnReviewRequests       bool      `json:"block_on_official_review_requests"`
-	BlockOnOutdatedBranch       bool      `json:"block_on_outdated_branch"`
-	DismissStaleApprovals       bool      `json:"dismiss_stale_approvals"`
-	IgnoreStaleApprovals        bool      `json:"ignore_stale_approvals"`
-	RequireSignedCommits        bool      `json:"require_signed_commits"`
-	ProtectedFilePatterns       string    `json:"protected_file_patterns"`
-	ApplyToAdmins               bool      `json:"apply_to_admins"`
-	Created                     time.Time `json:"created_at"`
-	Updated                     time.Time `json:"updated_at"`
+	RuleName                string   `json:"rule_name"`
+	EnablePush              bool     `json:"enable_push"`
+	EnablePushWhitelist     bool     `json:"enable_push_whitelist"`
+	PushWhitelistUsernames  []string `json:"push_whitelist_usernames"`
+	EnableMergeWhitelist    bool     `json:"enable_merge_whitelist"`
+	MergeWhitelistUsernames []string `json:"merge_whitelist_usernames"`
+	EnableStatusCheck       bool     `json:"enable_status_check"`
+	StatusCheckContexts     []string `json:"status_check_contexts"`
+	RequiredApprovals       int64    `json:"required_approvals"`
+	BlockOnRejectedReviews  bool     `json:"block_on_rejected_reviews"`
+	BlockOnReviewRequests   bool     `json:"block_on_official_review_requests"`
+	BlockOnOutdatedBranch   bool     `json:"block_on_outdated_branch"`
+	RequireSignedCommits    bool     `json:"require_signed_commits"`
+	ProtectedFilePatterns   string   `json:"protected_file_patterns"`
 }
 
 var protectionRoutes = []route{
@@ -84,14 +75,6 @@ func (p *protection) mayMerge(u *user, level access) bool {
 	return level >= accessWrite
 }
 
-// official reports whether u's verdict counts for the branch.
-func (p *protection) official(u *user, level access) bool {
-	if p != nil && p.EnableApprovalsWhitelist {
-		return named(p.ApprovalsWhitelistUsernames, u)
-	}
-	return level >= accessWrite
-}
-
 // unmet returns the first requirement of a rule that a pull request does not meet; "" if it meets all.
 func (r *repo) unmet(p *protection, i *issue) string {
 	if p == nil {
@@ -103,7 +86,7 @@ func (r *repo) unmet(p *protection, i *issue) string {
 		if !v.official || v.dismissed {
 			continue
 		}
-		if v.state == reviewApproved && !(p.IgnoreStaleApprovals && v.stale) {
+		if v.state == reviewApproved {
 			approvals++
 		}
 		rejected = rejected || v.state == reviewRejected
@@ -158,10 +141,7 @@ func (p *protection) statusOf(last []*status) string {
 }
 
 func (p *protection) lists() []*[]string {
-	return []*[]string{
-		&p.PushWhitelistUsernames, &p.MergeWhitelistUsernames, &p.ApprovalsWhitelistUsernames,
-		&p.StatusCheckContexts,
-	}
+	return []*[]string{&p.PushWhitelistUsernames, &p.MergeWhitelistUsernames, &p.StatusCheckContexts}
 }
 
 // wire returns a copy of the rule for an answer.
@@ -175,9 +155,6 @@ func createProtection(c *call) (any, error) {
 	p := &protection{}
 	if err := c.bind(p); err != nil {
 		return nil, err
-	}
-	if p.RuleName == "" {
-		p.RuleName = p.BranchName
 	}
 	if p.RuleName == "" {
 		return nil, fail(http.StatusBadRequest, "both rule_name and branch_name are empty")
@@ -195,11 +172,6 @@ func createProtection(c *call) (any, error) {
 			*list = []string{} // becomes [] in JSON, not null
 		}
 	}
-	p.BranchName = ""
-	if !strings.ContainsAny(p.RuleName, "*?[{\\") {
-		p.BranchName = p.RuleName
-	}
-	p.Created, p.Updated = c.f.now(), c.f.now()
 	c.repo.protections = append(c.repo.protections, p)
 	return p.wire(), nil
 }
@@ -215,8 +187,7 @@ func deleteProtection(c *call) (any, error) {
 
 // knownUsers rejects a rule that names an unknown user.
 func (c *call) knownUsers(p *protection) error {
-	for _, name := range slices.Concat(p.PushWhitelistUsernames, p.MergeWhitelistUsernames,
-		p.ApprovalsWhitelistUsernames) {
+	for _, name := range slices.Concat(p.PushWhitelistUsernames, p.MergeWhitelistUsernames) {
 		if c.f.userLocked(name) == nil {
 			return fail(http.StatusUnprocessableEntity, "user does not exist [uid: 0, name: %s]", name)
 		}

@@ -16,7 +16,6 @@ type pull struct {
 	headSHA     string // commit of refs/pull/N/head
 	mergeBase   string
 	check       check
-	stat        diffStat
 	files       []string // that the merge would change
 	merged      bool
 	mergedAt    time.Time
@@ -30,56 +29,39 @@ var pullRoutes = []route{
 	{"POST /repos/{owner}/{repo}/pulls", scopeRepository, signedIn, 201, createPull, runsGit},
 	{"GET /repos/{owner}/{repo}/pulls/{number}", scopeRepository, anyone, 200, getPull, runsGit},
 	{"PATCH /repos/{owner}/{repo}/pulls/{number}", scopeRepository, signedIn, 201, editPull, runsGit},
-	{"GET /repos/{owner}/{repo}/pulls/{number}/commits", scopeRepository, anyone, 200, listPullCommits, runsGit},
 	{"GET /repos/{owner}/{repo}/pulls/{number}/files", scopeRepository, anyone, 200, listPullFiles, runsGit},
+	{"GET /repos/{owner}/{repo}/pulls/{number}/commits", scopeRepository, anyone, 200, listPullCommits, runsGit},
 }
 
 type wirePull struct {
-	ID                 int64          `json:"id"`
-	URL                string         `json:"url"`
-	Number             int64          `json:"number"`
-	User               *wireUser      `json:"user"`
-	Title              string         `json:"title"`
-	Body               string         `json:"body"`
-	Labels             []*wireLabel   `json:"labels"`
-	Milestone          *struct{}      `json:"milestone"`
-	Assignee           *wireUser      `json:"assignee"`
-	Assignees          []*wireUser    `json:"assignees"`
-	RequestedReviewers []*wireUser    `json:"requested_reviewers"`
-	RequestedTeams     []struct{}     `json:"requested_reviewers_teams"`
-	State              string         `json:"state"`
-	Draft              bool           `json:"draft"`
-	IsLocked           bool           `json:"is_locked"`
-	Comments           int            `json:"comments"`
-	ReviewComments     int            `json:"review_comments"`
-	Additions          int            `json:"additions"`
-	Deletions          int            `json:"deletions"`
-	ChangedFiles       int            `json:"changed_files"`
-	HTMLURL            string         `json:"html_url"`
-	DiffURL            string         `json:"diff_url"`
-	PatchURL           string         `json:"patch_url"`
-	Mergeable          bool           `json:"mergeable"`
-	Merged             bool           `json:"merged"`
-	MergedAt           *time.Time     `json:"merged_at"`
-	MergeCommit        *string        `json:"merge_commit_sha"`
-	MergedBy           *wireUser      `json:"merged_by"`
-	MaintainerEdit     bool           `json:"allow_maintainer_edit"`
-	Base               *wireBranchRef `json:"base"`
-	Head               *wireBranchRef `json:"head"`
-	MergeBase          string         `json:"merge_base"`
-	DueDate            *time.Time     `json:"due_date"`
-	Created            time.Time      `json:"created_at"`
-	Updated            time.Time      `json:"updated_at"`
-	Closed             *time.Time     `json:"closed_at"`
-	PinOrder           int            `json:"pin_order"`
+	ID          int64          `json:"id"`
+	Number      int64          `json:"number"`
+	User        *wireUser      `json:"user"`
+	Title       string         `json:"title"`
+	Body        string         `json:"body"`
+	Labels      []*wireLabel   `json:"labels"`
+	Assignee    *wireUser      `json:"assignee"`
+	Assignees   []*wireUser    `json:"assignees"`
+	State       string         `json:"state"`
+	Draft       bool           `json:"draft"`
+	Mergeable   bool           `json:"mergeable"`
+	Merged      bool           `json:"merged"`
+	MergedAt    *time.Time     `json:"merged_at"`
+	MergeCommit *string        `json:"merge_commit_sha"`
+	MergedBy    *wireUser      `json:"merged_by"`
+	Base        *wireBranchRef `json:"base"`
+	Head        *wireBranchRef `json:"head"`
+	MergeBase   string         `json:"merge_base"`
+	Created     time.Time      `json:"created_at"`
+	Updated     time.Time      `json:"updated_at"`
+	Closed      *time.Time     `json:"closed_at"`
 }
 
 type wireBranchRef struct {
-	Label  string    `json:"label"`
-	Ref    string    `json:"ref"`
-	SHA    string    `json:"sha"`
-	RepoID int64     `json:"repo_id"`
-	Repo   *wireRepo `json:"repo"`
+	Label string    `json:"label"`
+	Ref   string    `json:"ref"`
+	SHA   string    `json:"sha"`
+	Repo  *wireRepo `json:"repo"`
 }
 
 // draft checks the title; Forgejo has no other mark of a draft.
@@ -93,15 +75,12 @@ func pullRef(number int64) string { return "refs/pull/" + strconv.FormatInt(numb
 func (v view) pull(i *issue) *wirePull {
 	p, plain, repo := i.pull, v.issue(i), v.repo(i.repo)
 	w := &wirePull{
-		ID: i.id, URL: plain.HTMLURL, Number: i.number, User: plain.User, Title: i.title, Body: i.body, Labels: plain.Labels,
-		Assignee: plain.Assignee, Assignees: plain.Assignees, RequestedReviewers: v.userList(p.reviewers()),
-		State: plain.State, Draft: i.draft(), Comments: plain.Comments, ReviewComments: i.count("review"),
-		Additions: p.stat.additions, Deletions: p.stat.deletions, ChangedFiles: p.stat.files,
-		HTMLURL: plain.HTMLURL, DiffURL: plain.HTMLURL + ".diff", PatchURL: plain.HTMLURL + ".patch",
+		ID: i.id, Number: i.number, User: plain.User, Title: i.title, Body: i.body, Labels: plain.Labels,
+		Assignee: plain.Assignee, Assignees: plain.Assignees, State: plain.State, Draft: i.draft(),
 		Mergeable: p.check.mergeable() && !i.draft(),
 		Merged:    p.merged, MergedAt: when(p.mergedAt), MergedBy: v.user(p.mergedBy),
-		Base:      &wireBranchRef{Label: p.base, Ref: p.base, SHA: i.repo.branch(p.base), RepoID: i.repo.id, Repo: repo},
-		Head:      &wireBranchRef{Label: p.head, Ref: p.head, SHA: i.repo.branch(p.head), RepoID: i.repo.id, Repo: repo},
+		Base:      &wireBranchRef{Label: p.base, Ref: p.base, SHA: i.repo.branch(p.base), Repo: repo},
+		Head:      &wireBranchRef{Label: p.head, Ref: p.head, SHA: i.repo.branch(p.head), Repo: repo},
 		MergeBase: p.mergeBase, Created: i.created, Updated: i.updated, Closed: plain.Closed,
 	}
 	if w.Head.SHA == "" { // the branch is deleted; the pull request's ref keeps its last commit
@@ -121,35 +100,24 @@ func (c *call) pathPull() (*issue, error) {
 	return nil, notFound()
 }
 
-// listPulls also shows closed pull requests unless the request names a state and, unlike listIssues, supports some sort
-// orders.
+// listPulls also shows closed pull requests unless the request names a state and, unlike listIssues, can sort.
 func listPulls(c *call) (any, error) {
 	query := c.r.URL.Query()
 	state := query.Get("state")
-	poster, err := c.queryUser("poster")
-	if err != nil {
-		return nil, fail(http.StatusBadRequest, "user does not exist [name: %s]", query.Get("poster"))
-	}
 	var found []*issue
 	for _, i := range slices.Backward(c.repo.issues) {
 		wrongState := (state == "open" || state == "closed") && state != i.state()
-		if i.pull != nil && !wrongState && (poster == nil || i.poster == poster) {
+		if i.pull != nil && !wrongState {
 			found = append(found, i)
 		}
 	}
-	switch query.Get("sort") {
-	case "oldest":
-		slices.Reverse(found)
-	case "recentupdate":
+	if query.Get("sort") == "recentupdate" {
 		slices.SortStableFunc(found, func(a, b *issue) int { return b.updated.Compare(a.updated) })
-	case "leastupdate":
-		slices.Reverse(found)
-		slices.SortStableFunc(found, func(a, b *issue) int { return a.updated.Compare(b.updated) })
 	}
 	return paged(c, found, c.view.pull), nil
 }
 
-// getPull also serves /pulls/N.diff and /pulls/N.patch, which match the same pattern.
+// getPull also serves /pulls/N.diff, which matches the same pattern.
 func getPull(c *call) (any, error) {
 	number, suffix, _ := strings.Cut(c.r.PathValue("number"), ".")
 	c.r.SetPathValue("number", number)
@@ -164,15 +132,10 @@ func getPull(c *call) (any, error) {
 	}
 	from, to := i.pull.mergeBase, i.pull.headSHA
 	c.f.mu.Unlock()
-	var out string
-	switch suffix {
-	case "diff":
-		out, err = c.f.git(c.r.Context(), c.repo.dir, "diff", from, to)
-	case "patch":
-		out, err = c.f.git(c.r.Context(), c.repo.dir, "format-patch", "--stdout", from+".."+to)
-	default:
+	if suffix != "diff" {
 		return nil, notFound()
 	}
+	out, err := c.f.git(c.r.Context(), c.repo.dir, "diff", from, to)
 	if out != "" {
 		out += "\n"
 	}
@@ -265,8 +228,7 @@ func (r *repo) openPulls() []*issue {
 func editPull(c *call) (any, error) {
 	var form struct {
 		issueEdit
-		Base   string  `json:"base"`
-		Labels []int64 `json:"labels"`
+		Base string `json:"base"`
 	}
 	if err := c.bind(&form); err != nil {
 		return nil, err
@@ -275,9 +237,6 @@ func editPull(c *call) (any, error) {
 	i, err := c.pathPull()
 	if err == nil {
 		err = c.apply(i, form.issueEdit, http.StatusUnprocessableEntity)
-	}
-	if err == nil && c.access >= accessWrite && form.Labels != nil {
-		i.labels = c.repo.labelsByID(form.Labels)
 	}
 	if err == nil {
 		err = c.retarget(i, form.Base)

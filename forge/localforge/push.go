@@ -26,9 +26,6 @@ func (f *Forge) move(ctx context.Context, v view, r *repo, change func() error, 
 	f.mu.Lock()
 	moves := diffRefs(r.refs, refs)
 	r.refs = refs
-	if len(moves) > 0 {
-		r.updated = f.now()
-	}
 	if inside != nil && changeErr == nil {
 		inside()
 	}
@@ -68,7 +65,7 @@ func (f *Forge) branchMoved(ctx context.Context, v view, r *repo, branch string,
 		defer f.mu.Unlock()
 		for _, i := range r.openPulls() {
 			if i.pull.head == branch || i.pull.base == branch {
-				_ = v.setClosed(i, true, "close") // as in Forgejo, a pull request with open dependencies stays open
+				_ = v.setClosed(i, true) // as in Forgejo, a pull request with open dependencies stays open
 			}
 		}
 		return nil
@@ -78,7 +75,7 @@ func (f *Forge) branchMoved(ctx context.Context, v view, r *repo, branch string,
 	for _, co := range slices.Backward(commits) {
 		v.namedByCommit(r, co, branch == r.defaultBranch)
 	}
-	v.notifyPush(r, branch, m.before, m.after, commits)
+	v.notifyPush(r, branch, m.before, m.after)
 	var from, to []*issue
 	for _, i := range r.openPulls() {
 		switch branch {
@@ -134,19 +131,14 @@ func (f *Forge) pullPushed(ctx context.Context, v view, i *issue, m moved) {
 	changed = changed || err != nil
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if changed {
-		i.markStale(v)
-	}
 	for _, r := range i.pull.reviews {
-		if r.commit == m.after {
-			r.stale = false
-		}
+		r.stale = (r.stale || changed) && r.commit != m.after
 	}
 	v.record(i, &comment{kind: "pull_push"})
 	if len(i.repo.hooks) > 0 {
 		v.send(i.repo, "pull_request", "pull_request_sync", wireIssueEvent{
 			Action: "synchronized", Number: i.number, PullRequest: v.pull(i), Repository: v.repo(i.repo),
-			Sender: v.user(v.doer), IsPull: true,
+			Sender: v.user(v.doer),
 		})
 	}
 }

@@ -132,7 +132,7 @@ func (v view) mention(i *issue, m *comment) {
 func (v view) closedByMerge(i *issue) {
 	refs := references(i.title + "\n\n" + plain(i.body))
 	v.closeOrReopen(i.repo, refs, func(other *issue) bool { return other.repo == i.repo || mayClose(i.poster, other) })
-	for _, m := range i.comments(time.Time{}, time.Time{}) {
+	for _, m := range i.comments(time.Time{}) {
 		v.closeOrReopen(i.repo, references(plain(m.body)), func(other *issue) bool { return mayClose(m.poster, other) })
 	}
 }
@@ -167,7 +167,7 @@ func (v view) closeOrReopen(r *repo, refs []reference, allowed func(*issue) bool
 			continue
 		}
 		if closed := actions[at] == "closes"; closed != other.closed {
-			_ = v.setClosed(other, closed, "close") // Forgejo ignores the error too
+			_ = v.setClosed(other, closed) // Forgejo ignores the error too
 		}
 	}
 }

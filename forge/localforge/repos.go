@@ -13,7 +13,6 @@ import (
 	"sort"
 	"strings"
 	"sync"
-	"time"
 )
 
 // maxRepoName is the length of the longest name that Forgejo accepts.
@@ -35,13 +34,10 @@ type repo struct {
 
 	// Forge.mu guards the fields below.
 	archived      bool
-	description   string
 	private       bool
 	defaultBranch string
-	mergeStyle    string   // the default one; empty means merge
-	noStyles      []string // merge styles that are not allowed
-	created       time.Time
-	updated       time.Time
+	mergeStyle    string            // the default one; empty means merge
+	noStyles      []string          // merge styles that are not allowed
 	refs          map[string]string // by full name; the map is replaced, never modified
 	collaborators map[*user]access
 	labels        []*label // sorted by name
@@ -57,7 +53,6 @@ var repoRoutes = []route{
 	{"POST /admin/users/{user}/repos", scopeAdmin, siteAdmin, 201, createRepoFor, runsGit},
 	{"GET /repos/{owner}/{repo}", scopeRepository, anyone, 200, getRepo, underLock},
 	{"PATCH /repos/{owner}/{repo}", scopeRepository, repoAdmin, 200, editRepo, runsGit},
-	{"POST /repos/{owner}/{repo}/transfer", scopeRepository, repoOwner, 202, transferRepo, runsGit},
 	{"DELETE /repos/{owner}/{repo}", scopeRepository, repoOwner, 204, deleteRepo, runsGit},
 }
 
@@ -68,72 +63,31 @@ type wirePermissions struct {
 }
 
 type wireRepo struct {
-	ID               int64            `json:"id"`
-	Owner            *wireUser        `json:"owner"`
-	Name             string           `json:"name"`
-	FullName         string           `json:"full_name"`
-	Description      string           `json:"description"`
-	Empty            bool             `json:"empty"`
-	Private          bool             `json:"private"`
-	Fork             bool             `json:"fork"`
-	Template         bool             `json:"template"`
-	Mirror           bool             `json:"mirror"`
-	HTMLURL          string           `json:"html_url"`
-	URL              string           `json:"url"`
-	SSHURL           string           `json:"ssh_url"`
-	CloneURL         string           `json:"clone_url"`
-	OpenIssues       int              `json:"open_issues_count"`
-	OpenPulls        int              `json:"open_pr_counter"`
-	DefaultBranch    string           `json:"default_branch"`
-	Archived         bool             `json:"archived"`
-	Created          time.Time        `json:"created_at"`
-	Updated          time.Time        `json:"updated_at"`
-	Permissions      *wirePermissions `json:"permissions,omitempty"`
-	HasIssues        bool             `json:"has_issues"`
-	Tracker          wireTracker      `json:"internal_tracker"`
-	HasPullRequests  bool             `json:"has_pull_requests"`
-	AllowMerge       bool             `json:"allow_merge_commits"`
-	AllowRebase      bool             `json:"allow_rebase"`
-	AllowRebaseMerge bool             `json:"allow_rebase_explicit"`
-	AllowSquash      bool             `json:"allow_squash_merge"`
-	AllowFastForward bool             `json:"allow_fast_forward_only_merge"`
-	AllowUpdate      bool             `json:"allow_rebase_update"`
-	DefaultMerge     string           `json:"default_merge_style"`
-	ObjectFormat     string           `json:"object_format_name"`
+	FullName        string           `json:"full_name"`
+	Empty           bool             `json:"empty"`
+	Private         bool             `json:"private"`
+	DefaultBranch   string           `json:"default_branch"`
+	Archived        bool             `json:"archived"`
+	Permissions     *wirePermissions `json:"permissions,omitempty"`
+	HasIssues       bool             `json:"has_issues"`
+	Tracker         wireTracker      `json:"internal_tracker"`
+	HasPullRequests bool             `json:"has_pull_requests"`
+	DefaultMerge    string           `json:"default_merge_style"`
 }
 
 type wireTracker struct {
-	Times            bool `json:"enable_time_tracker"`
-	ContributorsOnly bool `json:"allow_only_contributors_to_track_time"`
-	Dependencies     bool `json:"enable_issue_dependencies"`
+	Dependencies bool `json:"enable_issue_dependencies"`
 }
 
 func (r *repo) fullName() string { return r.owner.name + "/" + r.name }
 
-func (v view) apiURL(r *repo) string { return v.base + "/api/v1/repos/" + r.fullName() }
-
 func (v view) repo(r *repo) *wireRepo {
 	access := r.accessOf(v.doer)
-	w := &wireRepo{
-		ID: r.id, Owner: v.user(r.owner), Name: r.name, FullName: r.fullName(), Description: r.description,
-		Empty: r.empty(), Private: r.private, Archived: r.archived,
-		HTMLURL: v.base + "/" + r.fullName(), URL: v.apiURL(r), CloneURL: v.base + "/" + r.fullName() + ".git",
-		DefaultBranch: r.defaultBranch, Created: r.created, Updated: r.updated,
+	return &wireRepo{
+		FullName: r.fullName(), Empty: r.empty(), Private: r.private, Archived: r.archived, DefaultBranch: r.defaultBranch,
 		Permissions: &wirePermissions{Admin: access >= accessAdmin, Push: access >= accessWrite, Pull: access >= accessRead},
-		HasIssues:   true, HasPullRequests: true,
-		AllowMerge: r.allows("merge"), AllowRebase: r.allows("rebase"), AllowRebaseMerge: r.allows("rebase-merge"),
-		AllowSquash: r.allows("squash"), AllowFastForward: r.allows("fast-forward-only"), AllowUpdate: true,
-		Tracker:      wireTracker{true, true, true},
-		DefaultMerge: cmp.Or(r.mergeStyle, "merge"), ObjectFormat: "sha1",
+		HasIssues:   true, HasPullRequests: true, Tracker: wireTracker{true}, DefaultMerge: cmp.Or(r.mergeStyle, "merge"),
 	}
-	for _, i := range r.issues {
-		if !i.closed && i.pull == nil {
-			w.OpenIssues++
-		} else if !i.closed {
-			w.OpenPulls++
-		}
-	}
-	return w
 }
 
 func (r *repo) empty() bool {
@@ -237,7 +191,7 @@ func (f *Forge) newRepo(ctx context.Context, owner *user, form repoForm) (*repo,
 	}
 	r := &repo{
 		owner: owner, name: form.Name, defaultBranch: branch,
-		description: form.Description, private: form.Private, created: f.now(), updated: f.now(),
+		private:       form.Private,
 		collaborators: map[*user]access{}, statuses: map[string][]*status{},
 	}
 	r.moving.Lock() // no push before the repository is complete
@@ -262,15 +216,11 @@ func (f *Forge) newRepo(ctx context.Context, owner *user, form repoForm) (*repo,
 	return r, nil
 }
 
-// allows reports whether pull requests can be merged in a style.
-func (r *repo) allows(style string) bool { return !slices.Contains(r.noStyles, style) }
-
 func getRepo(c *call) (any, error) { return c.view.repo(c.repo), nil }
 
 func editRepo(c *call) (any, error) {
 	var form struct {
 		Name          *string `json:"name"`
-		Description   *string `json:"description"`
 		Private       *bool   `json:"private"`
 		Archived      *bool   `json:"archived"`
 		DefaultBranch *string `json:"default_branch"`
@@ -295,11 +245,10 @@ func editRepo(c *call) (any, error) {
 		return nil, fail(http.StatusUnprocessableEntity, "branch does not exist [name: %s]", *form.DefaultBranch)
 	}
 	if form.Name != nil {
-		if err := c.renameLocked(c.repo.owner, *form.Name); err != nil {
+		if err := c.renameLocked(*form.Name); err != nil {
 			return nil, err
 		}
 	}
-	assign(&c.repo.description, form.Description)
 	assign(&c.repo.private, form.Private)
 	assign(&c.repo.archived, form.Archived)
 	assign(&c.repo.defaultBranch, form.DefaultBranch)
@@ -312,35 +261,13 @@ func editRepo(c *call) (any, error) {
 			c.repo.noStyles = append(c.repo.noStyles, mergeStyles[i])
 		}
 	}
-	c.repo.updated = c.f.now()
 	return c.view.repo(c.repo), nil
 }
 
-func transferRepo(c *call) (any, error) {
-	var form struct {
-		NewOwner string `json:"new_owner"`
-	}
-	if err := c.bind(&form); err != nil {
-		return nil, err
-	}
-	c.repo.moving.Lock()
-	defer c.repo.moving.Unlock()
-	c.f.mu.Lock()
-	defer c.f.mu.Unlock()
-	to := c.f.userLocked(form.NewOwner)
-	if to == nil {
-		return nil, fail(http.StatusNotFound, "The new owner does not exist or cannot be found")
-	}
-	if err := c.renameLocked(to, c.repo.name); err != nil {
-		return nil, err
-	}
-	return c.view.repo(c.repo), nil
-}
-
-// renameLocked gives the repository another owner and name. Requests to its old name are redirected until another
-// repository takes that name.
-func (c *call) renameLocked(owner *user, name string) error {
-	if other := c.f.repoLocked(owner.name, name); other == c.repo {
+// renameLocked gives the repository another name. Requests to its old name are redirected until another repository
+// takes that name.
+func (c *call) renameLocked(name string) error {
+	if other := c.f.repoLocked(c.repo.owner.name, name); other == c.repo {
 		return nil
 	} else if other != nil {
 		return fail(http.StatusUnprocessableEntity, "The repository with the same name already exists.")
@@ -349,7 +276,7 @@ func (c *call) renameLocked(owner *user, name string) error {
 		c.f.renamed = map[string]*repo{}
 	}
 	c.f.renamed[strings.ToLower(c.repo.fullName())] = c.repo
-	c.repo.owner, c.repo.name = owner, name
+	c.repo.name = name
 	return nil
 }
 

@@ -1,7 +1,6 @@
 package localforge
 
 import (
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -28,13 +27,11 @@ type review struct {
 	dismissed bool
 	comments  int
 	created   time.Time
-	updated   time.Time
 }
 
 var reviewRoutes = []route{
 	{"GET /repos/{owner}/{repo}/pulls/{number}/reviews", scopeRepository, anyone, 200, listReviews, underLock},
 	{"POST /repos/{owner}/{repo}/pulls/{number}/reviews", scopeRepository, signedIn, 200, createReview, runsGit},
-	{"POST /repos/{owner}/{repo}/pulls/{number}/reviews/{id}", scopeRepository, signedIn, 200, submitReview, underLock},
 	{
 		"POST /repos/{owner}/{repo}/pulls/{number}/reviews/{id}/dismissals", scopeRepository, signedIn, 200, dismissReview,
 		underLock,
@@ -48,7 +45,6 @@ var reviewRoutes = []route{
 type wireReview struct {
 	ID        int64     `json:"id"`
 	User      *wireUser `json:"user"`
-	Team      *struct{} `json:"team"`
 	State     string    `json:"state"`
 	Body      string    `json:"body"`
 	CommitID  string    `json:"commit_id"`
@@ -57,51 +53,20 @@ type wireReview struct {
 	Dismissed bool      `json:"dismissed"`
 	Comments  int       `json:"comments_count"`
 	Submitted time.Time `json:"submitted_at"`
-	Updated   time.Time `json:"updated_at"`
-	HTMLURL   string    `json:"html_url"`
-	PullURL   string    `json:"pull_request_url"`
 }
 
-func (v view) review(i *issue, r *review) *wireReview {
+func (v view) review(r *review) *wireReview {
 	return &wireReview{
 		ID: r.id, User: v.user(r.reviewer), State: r.state, Body: r.body, CommitID: r.commit, Stale: r.stale,
-		Official: r.official, Dismissed: r.dismissed, Comments: r.comments, Submitted: r.created, Updated: r.updated,
-		HTMLURL: fmt.Sprintf("%s%s#issuecomment-%d", v.base, i.htmlPath(), r.id), PullURL: v.base + i.htmlPath(),
+		Official: r.official, Dismissed: r.dismissed, Comments: r.comments, Submitted: r.created,
 	}
 }
 
 func (r *review) verdict() bool { return r.state == reviewApproved || r.state == reviewRejected }
 
-// markStale marks every review of a pull request after its content changed.
-func (i *issue) markStale(v view) {
-	dismiss := false
-	if p := i.repo.protectionOf(i.pull.base); p != nil {
-		dismiss = p.DismissStaleApprovals
-	}
-	for _, r := range i.pull.reviews {
-		r.stale = true
-		if dismiss && r.state == reviewApproved && !r.dismissed {
-			r.dismissed = true
-			v.record(i, &comment{kind: "dismiss_review", review: r.id})
-		}
-	}
-}
-
 // requested reports whether a review was requested from u and is still missing.
 func (p *pull) requested(u *user) bool {
 	return slices.ContainsFunc(p.reviews, func(r *review) bool { return r.state == reviewRequested && r.reviewer == u })
-}
-
-// reviewers returns the accounts that Forgejo lists as requested reviewers, which includes those with a standing
-// verdict.
-func (p *pull) reviewers() []*user {
-	var users []*user
-	for _, r := range p.reviews {
-		if !r.dismissed && (r.state == reviewRequested || r.verdict()) && !slices.Contains(users, r.reviewer) {
-			users = append(users, r.reviewer)
-		}
-	}
-	return users
 }
 
 // mayRead reports whether the caller can see a review: only its author and admins see a pending one.
@@ -120,9 +85,7 @@ func listReviews(c *call) (any, error) {
 			readable = append(readable, r)
 		}
 	}
-	list := paged(c, readable, func(r *review) *wireReview { return c.view.review(i, r) })
-	list.limit = 0
-	return list, nil
+	return paged(c, readable, c.view.review), nil
 }
 
 func (c *call) pathReview() (*issue, *review, error) {
@@ -195,7 +158,7 @@ func createReview(c *call) (any, error) {
 	if form.CommitID == "" {
 		form.CommitID = i.pull.headSHA
 	}
-	return c.view.review(i, c.submit(i, c.pendingReview(i), state, stale, form)), nil
+	return c.view.review(c.submit(i, state, stale, form)), nil
 }
 
 // reviewsOldContent reports whether a verdict is for a commit whose content has changed since. As in Forgejo, an
@@ -218,46 +181,12 @@ func (c *call) reviewsOldContent(form reviewForm) (bool, error) {
 	return c.f.contentChanged(c.r.Context(), c.repo.dir, form.CommitID, head, mergeBase)
 }
 
-// pendingReview returns the caller's pending review of a pull request; nil if there is none.
-func (c *call) pendingReview(i *issue) *review {
-	for _, r := range i.pull.reviews {
-		if r.state == reviewPending && r.reviewer == c.doer {
-			return r
-		}
-	}
-	return nil
-}
-
-func submitReview(c *call) (any, error) {
-	i, r, err := c.pathReview()
-	if err != nil {
-		return nil, err
-	}
-	var form reviewForm
-	if err := c.bind(&form); err != nil {
-		return nil, err
-	}
-	if r.state != reviewPending {
-		return nil, fail(http.StatusUnprocessableEntity, "only a pending review can be submitted")
-	}
-	state, err := c.reviewState(i, form)
-	if err != nil {
-		return nil, err
-	}
-	if state == reviewPending {
-		return nil, fail(http.StatusUnprocessableEntity, "review stay pending")
-	}
-	form.CommitID = i.pull.headSHA
-	return c.view.review(i, c.submit(i, r, state, false, form)), nil
-}
-
-// submit adds a review, or completes a pending one. A verdict replaces the caller's earlier verdicts: they are
-// dismissed and no longer official.
-func (c *call) submit(i *issue, r *review, state string, stale bool, form reviewForm) *review {
+// submit adds a review. A verdict replaces the caller's earlier verdicts: they are dismissed and no longer official.
+func (c *call) submit(i *issue, state string, stale bool, form reviewForm) *review {
 	verdict := state == reviewApproved || state == reviewRejected
 	kept := i.pull.reviews[:0:0]
 	for _, old := range i.pull.reviews {
-		if old.reviewer == c.doer && old != r {
+		if old.reviewer == c.doer {
 			if old.state == reviewRequested && state != reviewPending {
 				continue
 			}
@@ -268,15 +197,12 @@ func (c *call) submit(i *issue, r *review, state string, stale bool, form review
 		}
 		kept = append(kept, old)
 	}
-	if r == nil {
-		r = &review{id: c.f.nextIDLocked(), reviewer: c.doer, created: c.f.now()}
-		kept = append(kept, r)
+	r := &review{
+		id: c.f.nextIDLocked(), reviewer: c.doer, state: state, body: form.Body, commit: form.CommitID, stale: stale,
+		official: verdict && c.access >= accessWrite, comments: len(form.Comments), created: c.f.now(),
 	}
-	i.pull.reviews = kept
-	r.state, r.body, r.commit, r.comments, r.updated = state, form.Body, form.CommitID, len(form.Comments), c.f.now()
-	r.official = verdict && c.repo.protectionOf(i.pull.base).official(c.doer, c.access)
-	r.stale = stale
-	c.record(i, &comment{kind: "review", body: form.Body, review: r.id})
+	i.pull.reviews = append(kept, r)
+	c.record(i, &comment{kind: "review", body: form.Body})
 	c.notifyReview(i, r)
 	return r
 }

@@ -1,7 +1,6 @@
 package localforge
 
 import (
-	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -15,13 +14,11 @@ type status struct {
 	context     string
 	description string
 	target      string
-	creator     *user
 	created     time.Time
 }
 
 var statusRoutes = []route{
 	{"POST /repos/{owner}/{repo}/statuses/{sha}", scopeRepository, repoWriter, 201, createStatus, runsGit},
-	{"GET /repos/{owner}/{repo}/statuses/{sha}", scopeRepository, anyone, 200, listStatuses, underLock},
 	{"GET /repos/{owner}/{repo}/commits/{sha}/statuses", scopeRepository, anyone, 200, listStatuses, underLock},
 	{"GET /repos/{owner}/{repo}/commits/{sha}/status", scopeRepository, anyone, 200, combinedStatus, underLock},
 }
@@ -34,28 +31,20 @@ type wireStatus struct {
 	State       string    `json:"status"`
 	TargetURL   string    `json:"target_url"`
 	Description string    `json:"description"`
-	URL         string    `json:"url"`
 	Context     string    `json:"context"`
-	Creator     *wireUser `json:"creator"`
 	Created     time.Time `json:"created_at"`
 	Updated     time.Time `json:"updated_at"`
 }
 
 type wireCombined struct {
-	State      string       `json:"state"`
-	SHA        string       `json:"sha"`
-	TotalCount int          `json:"total_count"`
-	Statuses   []wireStatus `json:"statuses"`
-	Repository *wireRepo    `json:"repository"`
-	CommitURL  string       `json:"commit_url"`
-	URL        string       `json:"url"`
+	State    string       `json:"state"`
+	Statuses []wireStatus `json:"statuses"`
 }
 
-func (v view) status(r *repo, sha string, s *status) wireStatus {
+func (s *status) wire() wireStatus {
 	return wireStatus{
 		ID: s.id, State: s.state, TargetURL: s.target, Description: s.description, Context: s.context,
-		URL: fmt.Sprintf("%s/statuses/%s", v.apiURL(r),
-			sha), Creator: v.user(s.creator), Created: s.created, Updated: s.created,
+		Created: s.created, Updated: s.created,
 	}
 }
 
@@ -78,10 +67,10 @@ func createStatus(c *call) (any, error) {
 	defer c.f.mu.Unlock()
 	s := &status{
 		id: c.f.nextIDLocked(), state: form.State, context: form.Context, description: form.Description,
-		target: form.TargetURL, creator: c.doer, created: c.f.now(),
+		target: form.TargetURL, created: c.f.now(),
 	}
 	c.repo.statuses[sha] = append(c.repo.statuses[sha], s)
-	return c.status(c.repo, sha, s), nil
+	return s.wire(), nil
 }
 
 // pathCommit resolves the branch or tag in the path. Any other name is assumed to be a commit; a commit that does not
@@ -98,10 +87,9 @@ func (c *call) pathCommit() string {
 
 // listStatuses lists the newest first, but reports of the same second oldest first: clients must compare the ids.
 func listStatuses(c *call) (any, error) {
-	sha := c.pathCommit()
-	all := slices.Clone(c.repo.statuses[sha])
+	all := slices.Clone(c.repo.statuses[c.pathCommit()])
 	slices.SortStableFunc(all, func(a, b *status) int { return b.created.Compare(a.created) })
-	return paged(c, all, func(s *status) wireStatus { return c.status(c.repo, sha, s) }), nil
+	return paged(c, all, (*status).wire), nil
 }
 
 // latest returns the last status of each context, oldest first.
@@ -131,17 +119,16 @@ func worstState(statuses []*status) string {
 
 // combinedStatus answers an empty object, with state "", for a commit without reports.
 func combinedStatus(c *call) (any, error) {
-	sha := c.pathCommit()
-	last := c.repo.latest(sha)
+	last := c.repo.latest(c.pathCommit())
 	if len(last) == 0 {
 		return wireCombined{}, nil
 	}
-	whole := wireCombined{State: worstState(last), SHA: sha, TotalCount: len(last), Repository: c.view.repo(c.repo)}
+	whole := wireCombined{State: worstState(last)}
 	if whole.State == "error" {
 		whole.State = "failure"
 	}
 	for _, s := range last {
-		whole.Statuses = append(whole.Statuses, c.status(c.repo, sha, s))
+		whole.Statuses = append(whole.Statuses, s.wire())
 	}
 	c.w.Header().Set("X-Total-Count", strconv.Itoa(len(last)))
 	return whole, nil

@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 )
 
 // minPassword is Forgejo's default minimum length of a password.
@@ -25,7 +24,6 @@ type user struct {
 	prohibitLogin      bool
 	mustChangePassword bool
 	deleted            bool // its issues and comments are shown as the account Ghost's
-	created            time.Time
 }
 
 // signature returns a user's name and mail address for git, without characters that would end them in a commit object.
@@ -62,30 +60,12 @@ type view struct {
 }
 
 type wireUser struct {
-	ID            int64     `json:"id"`
-	Login         string    `json:"login"`
-	LoginName     string    `json:"login_name"`
-	SourceID      int64     `json:"source_id"`
-	FullName      string    `json:"full_name"`
-	Email         string    `json:"email"`
-	AvatarURL     string    `json:"avatar_url"`
-	HTMLURL       string    `json:"html_url"`
-	Language      string    `json:"language"`
-	IsAdmin       bool      `json:"is_admin"`
-	LastLogin     time.Time `json:"last_login"`
-	Created       time.Time `json:"created"`
-	Restricted    bool      `json:"restricted"`
-	Active        bool      `json:"active"`
-	ProhibitLogin bool      `json:"prohibit_login"`
-	Location      string    `json:"location"`
-	Pronouns      string    `json:"pronouns"`
-	Website       string    `json:"website"`
-	Description   string    `json:"description"`
-	Visibility    string    `json:"visibility"`
-	Followers     int       `json:"followers_count"`
-	Following     int       `json:"following_count"`
-	Starred       int       `json:"starred_repos_count"`
-	UserName      string    `json:"username"`
+	ID            int64  `json:"id"`
+	Login         string `json:"login"`
+	Email         string `json:"email"`
+	IsAdmin       bool   `json:"is_admin"`
+	Active        bool   `json:"active"`
+	ProhibitLogin bool   `json:"prohibit_login"`
 }
 
 // user returns u for an answer to the caller, without the fields that only u and admins can see.
@@ -94,13 +74,9 @@ func (v view) user(u *user) *wireUser {
 		return nil
 	}
 	if u.deleted {
-		return &wireUser{ID: -1, Login: "Ghost", UserName: "Ghost", HTMLURL: v.base + "/Ghost", Visibility: "public"}
+		return &wireUser{ID: -1, Login: "Ghost"}
 	}
-	w := &wireUser{
-		ID: u.id, Login: u.name, UserName: u.name, FullName: u.fullName, Email: u.email,
-		AvatarURL: v.base + "/avatars/" + u.name, HTMLURL: v.base + "/" + u.name,
-		Created: u.created, Visibility: "public",
-	}
+	w := &wireUser{ID: u.id, Login: u.name, Email: u.email}
 	if v.doer != nil && (v.doer == u || v.doer.admin) {
 		w.IsAdmin, w.Active, w.ProhibitLogin = u.admin, u.active, u.prohibitLogin
 	}
@@ -204,7 +180,7 @@ func (f *Forge) addUserLocked(name, email, password string) (*user, error) {
 			return nil, fail(http.StatusUnprocessableEntity, "e-mail already in use [email: %s]", email)
 		}
 	}
-	u := &user{id: f.nextIDLocked(), name: name, email: email, password: password, active: true, created: f.now()}
+	u := &user{id: f.nextIDLocked(), name: name, email: email, password: password, active: true}
 	f.users = append(f.users, u)
 	return u, nil
 }

@@ -87,7 +87,6 @@ func bothEnds(w *world) {
 		got[0].Repository.FullName != r.fullName() {
 		w.Errorf("dependencies of #%d: got %+v, want the open #%d of %s", blocked, got, blocker, r.fullName())
 	}
-	same(w, "blocks", list(numbers(read[[]issue](r.owner, r.at("/issues/%d/blocks", blocker)))), list([]int64{blocked}))
 	r.edit(blocker, fields{"state": "closed"})
 	same(w, "state of the blocker once it is closed", r.blockers(blocked)[0].State, "closed")
 	r.independent(blocked, blocker)

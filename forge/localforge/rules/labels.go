@@ -32,11 +32,6 @@ var labelRules = []rule{
 		namedLabel,
 	},
 	{
-		"replacing accepts names",
-		"forge/forgejo, which never replaces labels: those that a person adds meanwhile would be lost",
-		replaceLabels,
-	},
-	{
 		"deleting a label does not change updated_at of its issues",
 		"forge/forgejo, which sees it in the next complete listing, and Release, which treats 422 as a deleted label",
 		deletedLabel,
@@ -103,17 +98,6 @@ func namedLabel(w *world) {
 	}
 	r.owner.get(r.at("/labels/backlog")).want(http.StatusNotFound)
 	r.owner.get(r.at("/labels/7")).want(http.StatusNotFound)
-}
-
-func replaceLabels(w *world) {
-	r := w.repo()
-	for _, name := range []string{"backlog", "in-progress", "blocked"} {
-		r.label(name)
-	}
-	n := r.open("first")
-	r.addLabels(n, "backlog", "in-progress")
-	a := r.owner.put(r.at("/issues/%d/labels", n), fields{"labels": []string{"blocked", "backlog"}}).want(http.StatusOK)
-	same(w, "labels in the answer", labelNames(decode[[]label](a)), "backlog blocked")
 }
 
 func deletedLabel(w *world) {

@@ -58,7 +58,6 @@ func publicRights(w *world) {
 		{"open an issue", http.MethodPost, "/issues", fields{"title": "t"}, [5]int{made, made, made, made, login}},
 		{"comment", http.MethodPost, "/issues/1/comments", fields{"body": "b"}, [5]int{made, made, made, made, login}},
 		{"add a label", http.MethodPost, "/issues/1/labels", fields{"labels": []int64{id}}, writes},
-		{"replace labels", http.MethodPut, "/issues/1/labels", fields{"labels": []int64{id}}, writes},
 		{"make a label", http.MethodPost, "/labels", fields{"name": "x", "color": "#00aabb"}, makes},
 		{"assign", http.MethodPatch, "/issues/1", fields{"assignees": []string{r.owner.name}}, makes},
 		{"close", http.MethodPatch, "/issues/1", fields{"state": "closed"}, makes},

@@ -74,7 +74,7 @@ func newestStatus(w *world) {
 	for _, state := range []string{"pending", "failure", "success"} {
 		r.status(commit, "ci/test", state)
 	}
-	all := read[[]status](r.owner, r.at("/statuses/%s?limit=50&page=1", commit))
+	all := read[[]status](r.owner, r.at("/commits/%s/statuses?limit=50&page=1", commit))
 	same(w, "reports", len(all), 3)
 	newest := slices.MaxFunc(all, func(a, b status) int { return int(a.ID - b.ID) })
 	same(w, "newest", newest.State, "success")
@@ -119,7 +119,7 @@ func statusRights(w *world) {
 	r.collaborator("reader", "read").post(r.at("/statuses/%s", commit), report).want(http.StatusForbidden)
 	w.account("stranger").post(r.at("/statuses/%s", commit), report).want(http.StatusForbidden)
 	r.owner.post(r.at("/statuses/1111111111111111111111111111111111111111"), report).refused() // 500 in Forgejo 10
-	same(w, "reports", len(read[[]status](r.owner, r.at("/statuses/%s", commit))), 1)
+	same(w, "reports", len(read[[]status](r.owner, r.at("/commits/%s/statuses", commit))), 1)
 }
 
 func statusList(w *world) {
