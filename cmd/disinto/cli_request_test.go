@@ -164,7 +164,7 @@ func TestStartRole(t *testing.T) {
 		w.WriteHeader(http.StatusBadRequest)
 	}))
 	got = disinto(t.Context(), nil, "start", "nothing", "--state", nobody)
-	if got.code != exitUsage || !strings.Contains(got.stderr, "no service or scheduled role has that name") {
+	if got.code != exitFailed || !strings.Contains(got.stderr, "no service or scheduled role has that name") {
 		t.Errorf("a name of nothing: got exit code %d, stderr %q", got.code, got.stderr)
 	}
 }
