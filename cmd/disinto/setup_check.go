@@ -361,10 +361,9 @@ func (k *checker) programs() {
 			if path, err = process.Lookup(own, "", k.c.environ); err != nil {
 				how := ""
 				if cli := agents.FindCLI(r.CLI); cli != nil {
-					how = " (npm install --global " + cli.Package + ")"
+					how = "; install it (npm install --global " + cli.Package + "), or add its directory to PATH"
 				}
-				k.addProblem("programs",
-					fmt.Errorf("role %s: cannot find %s: %w; install it%s, or add its directory to PATH", r.Name, own, err, how))
+				k.addProblem("programs", fmt.Errorf("role %s: cannot find %s: %w%s", r.Name, own, err, how))
 				continue
 			}
 		}
