@@ -74,7 +74,7 @@ func TestElsewhereLog(t *testing.T) {
 			if got := readLog(t, filepath.Join(w.Dir, name)); got != want {
 				t.Errorf("at the end: got log %q, want %q", got, want)
 			}
-			found, err := supervisor.FindLogs(w.Dir, control.LogQuery{Of: "1"})
+			found, err := supervisor.FindLogs(w.Dir, control.LogQuery{Of: "1", Session: run})
 			if err != nil || len(found.Shown) != 1 || found.Shown[0].RunID != run {
 				t.Errorf("FindLogs = %+v, %v", found, err)
 			}
