@@ -37,9 +37,13 @@ func (s *Supervisor) ownAlarms(now time.Time) (list []control.AlarmDocument) {
 			"put a new one into factory.toml or secrets.env, which are read at once; after a change of a variable of the "+
 			"environment restart disinto")
 	}
-	if s.Exposed != nil && s.Exposed() != "" {
-		add(control.Exposed, s.Exposed(), "others could read "+s.Exposed()+" until it got mode 0600 again, perhaps from an "+
-			"agent of the same account ([factory] user gives agents another): put new tokens there")
+	file := ""
+	if s.Exposed != nil {
+		file = s.Exposed()
+	}
+	if file != "" {
+		add(control.Exposed, file, "others could read "+file+" until disinto made it private again, perhaps because an "+
+			"agent of the same account changed its mode: put new tokens there, and set [factory] user")
 	}
 	if repo := s.scanner.hints.stale(now); repo != "" {
 		add(control.HookSecret, "[forge] webhook_secret", "web hooks of "+repo+" are not signed with [forge] "+

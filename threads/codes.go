@@ -407,12 +407,12 @@ var codeDocs = []CodeDoc{
 	doc(NoAnswer, Busy, ByItself, "{agent} is held: {note}{until}",
 		"the agent's program cannot be started, the model did not answer its last session, or something killed it; "+
 			"the next try waits 1 min to 1 h",
-		"correct what its words say: sign in, pay, correct `model`, mend its program; then reload factory.toml, which tries "+
-			"at once, or wait for the next try"),
+		"correct what its words say: sign in, pay, correct `model`, mend its program; then send disinto `HUP`, "+
+			"which tries at once, or wait for the next try"),
 	doc(AgentFailing, Busy, ByItself, "{note}{until}",
 		"three sessions in a row failed, on different items, of an agent, or in the same way of several agents of a thread "+
 			"or a role; one item is tried after 5 minutes, then after 10, and so on up to 4 hours, and counts as no attempt",
-		"correct what its last words say (`disinto logs AGENT`): sign in, pay, mend its program; then reload factory.toml, "+
+		"correct what its last words say (`disinto logs AGENT`): sign in, pay, mend its program; then send disinto `HUP`, "+
 			"which tries at once, or wait for the next try"),
 	doc(Paused, Busy, ByChoice, "{who} is paused{note}", "a person said `disinto pause`", "`disinto resume WHO`"),
 	doc(ThreadPark, Busy, ByItself, "{thread} is rate limited{until}: {note}",

@@ -19,7 +19,7 @@ type Tell struct {
 	Run   string    `json:"run,omitempty"` // the session that is told; empty while there is none
 	Agent string    `json:"agent"`         // of that session, or of the last one
 	Heard time.Time `json:"heard,omitzero"`
-	// Inbox says that the session's program reads its inbox itself, so that nobody knows when.
+	// Inbox says that the session runs a program of the operator's, which may read its inbox or not.
 	Inbox bool `json:"inbox,omitempty"`
 }
 
@@ -42,7 +42,7 @@ func (t *Tell) Words() string {
 	case !t.Heard.IsZero():
 		return fmt.Sprintf("heard by %s, %s", t.Agent, at)
 	case t.Run != "" && t.Inbox:
-		return fmt.Sprintf("told %s, whose program reads its inbox", t.Agent)
+		return fmt.Sprintf("it is in the inbox of %s, and only its program knows whether it reads that", t.Agent)
 	case t.Run != "":
 		return fmt.Sprintf("told %s, which hears it after its next finished tool call", t.Agent)
 	}

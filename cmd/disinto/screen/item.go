@@ -186,8 +186,8 @@ func (v View) sessions(p *page, d *control.ItemDocument) {
 	}
 }
 
-// toldLine describes what a session was told: "told by johba 2m ago, delivered 1m ago: use tabs". Who reads its
-// inbox itself may not have read it.
+// toldLine describes what a session was told: "told by johba 2m ago, delivered 1m ago: use tabs". It does not say
+// heard, because a program of the operator's may not read its inbox.
 func (v View) toldLine(m *agents.Message) string {
 	heard := "not delivered yet"
 	if !m.Heard.IsZero() {
@@ -197,8 +197,8 @@ func (v View) toldLine(m *agents.Message) string {
 		v.cut(strings.TrimSpace(Clean(m.Text)), reviewWords))
 }
 
-// refusedHosts shows the hosts that the egress of the last session did not allow. A review which was refused nothing
-// does not hide those of its author.
+// refusedHosts shows the hosts that the egress of the last session did not allow. A review that was refused nothing
+// does not hide what the session before it was refused.
 func refusedHosts(p *page, sessions []control.PastDocument) {
 	var refused agents.Refusals
 	for i := range sessions {

@@ -31,7 +31,7 @@ func (v View) Status(d *control.Document) string {
 	if v.All {
 		return v.status(d, &limits{every, every, every, every, every, every})
 	}
-	held := 2*len(d.Threads) + len(d.Repos) + len(d.Agents) + 2
+	held := 2*len(d.Threads) + len(d.Repos) + len(d.Agents) + 2 // at most so many rows
 	n := limits{1, min(recentLines, len(d.Recent)), held, queueLines, len(d.Sessions), needsLines}
 	for _, t := range d.Threads {
 		n.slots += len(t.Slots)
@@ -43,7 +43,7 @@ func (v View) Status(d *control.Document) string {
 			if over <= 0 {
 				return
 			}
-			*rows = max(least, *rows-(over+2)/3)
+			*rows = max(least, *rows-(over+2)/3) // a row wraps to about three lines on a narrow terminal
 			text = v.status(d, &n)
 		}
 	}

@@ -284,8 +284,9 @@ func (r *room) press(tab context.Context, button string) {
 // click clicks what a person can see and use.
 func (r *room) click(tab context.Context, selector string) {
 	r.Helper()
-	r.until(tab, fmt.Sprintf(`(b => b && b.checkVisibility() && !b.disabled ? (b.click(), true) : false)(
-		document.querySelector(%q))`, selector))
+	// A form that is sent while the page still comes in has only the boxes that have come.
+	r.until(tab, fmt.Sprintf(`(b => document.readyState === "complete" && b && b.checkVisibility() && !b.disabled ?
+		(b.click(), true) : false)(document.querySelector(%q))`, selector))
 }
 
 // cancel cancels an issue with the button in the menu.
