@@ -42,8 +42,11 @@ func (s *Supervisor) ownAlarms(now time.Time) (list []control.AlarmDocument) {
 		file = s.Exposed()
 	}
 	if file != "" {
-		add(control.Exposed, file, "others could read "+file+" until disinto made it private again, perhaps because an "+
-			"agent of the same account changed its mode: put new tokens there, and set [factory] user")
+		words := "others could read " + file + " until disinto made it private again: put new tokens there"
+		if config.Factory.User == "" {
+			words += ", and set [factory] user, because agents with disinto's account can change its mode"
+		}
+		add(control.Exposed, file, words)
 	}
 	if repo := s.scanner.hints.stale(now); repo != "" {
 		add(control.HookSecret, "[forge] webhook_secret", "web hooks of "+repo+" are not signed with [forge] "+

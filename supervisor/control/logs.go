@@ -121,7 +121,7 @@ func (f *FoundLogs) Copy(ctx context.Context, w io.Writer, q LogQuery, isRunning
 	if q.Heads {
 		for i := range f.Others {
 			l := &f.Others[i]
-			if _, err := fmt.Fprintf(w, "==> %s: --session %s\n", l.head(), l.RunID); err != nil {
+			if _, err := fmt.Fprintf(w, "==> %s: disinto logs %s --session %s\n", l.head(), q.Of, l.RunID); err != nil {
 				return err
 			}
 		}
