@@ -198,7 +198,8 @@ func TestLogQuery(t *testing.T) {
 		{control.LogQuery{Of: "dev-a", Lines: 99}, whole("b")},
 		{
 			control.LogQuery{Of: "1", Heads: true},
-			head("08", ": disinto logs 1 --session aa") + head("09", ": disinto logs 1 --session ab") + head("10", " <==") + whole("b"),
+			head("08", ": disinto logs 1 --session aa") + head("09", ": disinto logs 1 --session ab") +
+				head("10", " <==") + whole("b"),
 		},
 		{control.LogQuery{Of: "1", Session: "ab"}, whole("ab")},
 		{control.LogQuery{Of: "1", Session: "a"}, whole("aa") + whole("ab")},

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/user"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -25,6 +26,7 @@ import (
 // TestMain makes the test binary disinto itself if it has arguments: the demo starts its forge and agents as separate
 // processes, and the soak its evil agents.
 func TestMain(m *testing.M) {
+	lookupUser = func(name string) (*user.User, error) { return nil, user.UnknownUserError(name) }
 	if len(os.Args) > 2 && os.Args[1] == misbehave {
 		os.Exit(playManner(os.Args[2]))
 	}

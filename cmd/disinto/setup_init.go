@@ -223,7 +223,7 @@ func (p *prompter) answer(said, flag, what, fallback string) string {
 // write returns the text of the factory.toml, with its agents. A dry run prints it.
 func (f *initFlags) write(c *cli, path string) (string, error) {
 	var note string
-	if f.User, note = agentsUser(os.Geteuid(), user.Lookup); note != "" {
+	if f.User, note = agentsUser(os.Geteuid(), lookupUser); note != "" {
 		printStep(c, "user", note)
 	}
 	var b strings.Builder
@@ -247,6 +247,9 @@ func (f *initFlags) write(c *cli, path string) (string, error) {
 	}
 	return text, nil
 }
+
+// lookupUser finds a system account. Tests replace it, because their machine may have an account agent.
+var lookupUser = user.Lookup
 
 // agentsUser returns the agents' system account, for a supervisor that is root: docs/install.md and the image make it.
 // Where it is missing, note says how to make it; agents then run as root, who can change the mode of secrets.env.
